@@ -1,0 +1,1 @@
+//! The state machine of one application and the loop that drives it.

@@ -1,0 +1,95 @@
+//! Checked settings of one application.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::topology::Topology;
+
+/// Everything `run` needs for one application, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `bootstrap.servers`
+    pub bootstrap_servers: String,
+    /// `application.id`
+    pub application_id: String,
+    /// `partition.autoscaling.enabled`
+    pub enabled: bool,
+    /// `partition.autoscaling.timeout.ms`
+    pub timeout: Duration,
+    /// `partition.autoscaling.poll.interval.ms`
+    pub poll_interval: Duration,
+    /// `partition.autoscaling.on.error`
+    pub on_error: OnError,
+    /// `topology.*`
+    pub topology: TopologySettings,
+    /// `baseline.<topic>`: full topic name -> count
+    pub baseline: BTreeMap<String, u32>,
+    /// `max.new.partitions`
+    pub max_new_partitions: u32,
+    /// `expected.cluster.id`
+    pub expected_cluster_id: Option<String>,
+    /// `http.listen`, `host:port`
+    pub http_listen: String,
+    /// `log.level`
+    pub log_level: LogLevel,
+    /// `log.format`
+    pub log_format: LogFormat,
+    /// `kafka.*` without the prefix: settings of librdkafka, secrets resolved
+    pub kafka: BTreeMap<String, String>,
+    /// What the operator should know of the configuration, a sentence each
+    pub warnings: Vec<String>,
+}
+
+/// Where the topology comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopologySettings {
+    /// `topology.source`; `None` = the first that is configured
+    pub source: Option<TopologySource>,
+    /// `topology.file`: text of `Topology#describe()`
+    pub file: Option<PathBuf>,
+    /// `topology.url`: where the application serves that text
+    pub url: Option<String>,
+    /// `topology.prefix`
+    pub prefix: Option<String>,
+    /// `topology.pinned`; `None` = not stated
+    pub pinned: Option<Vec<String>>,
+    /// The `[topology]` table
+    pub stated: Option<Topology>,
+}
+
+/// `topology.source`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TopologySource {
+    Config,
+    Describe,
+}
+
+/// `partition.autoscaling.on.error`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// Say it and go on.
+    Log,
+    /// End with exit code 6.
+    Exit,
+}
+
+/// `log.level`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// `log.format`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LogFormat {
+    Text,
+    Json,
+}

@@ -1,0 +1,1 @@
+//! API, metrics and health over HTTP.

@@ -1,0 +1,3 @@
+//! The only room that knows a Kafka client.
+
+pub mod port;

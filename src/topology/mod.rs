@@ -1,0 +1,5 @@
+//! What an application reads, writes and stores: the model, and the ways to learn it.
+
+pub mod model;
+
+pub use model::{Pinned, Stated, Subtopology, Topology};
