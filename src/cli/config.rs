@@ -1,14 +1,153 @@
 //! `partition-autoscaler config`.
 
-use clap::Args;
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{Table, presets};
+use serde_json::{Map, Value as Json, json};
 
-use super::{Common, Failure};
+use super::{Common, Failure, Output, exit};
+use crate::config::{self, ConfigErrors, Settings, Shown, Sources, docs};
 
 /// Options of `config`.
 #[derive(Debug, Args)]
-pub struct ConfigArgs {}
+#[command(after_long_help = config::help_text())]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check the configuration as `run` would, without touching the cluster
+    Check,
+    /// Show every setting, its value and where that came from
+    Show,
+    /// Print the reference of all settings
+    #[command(hide = true)]
+    Docs {
+        /// What to print
+        #[arg(long, value_enum, default_value_t = Format::Markdown)]
+        format: Format,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Markdown,
+    /// JSON schema of a TOML file
+    Schema,
+}
+
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Self::usage(errors.to_string())
+    }
+}
 
 /// Runs the command.
-pub fn run(_args: &ConfigArgs, _common: &Common) -> Result<u8, Failure> {
-    Err(Failure::failed("not built yet"))
+pub fn run(args: &ConfigArgs, common: &Common) -> Result<u8, Failure> {
+    let sources = Sources::new(&common.config, &common.set);
+    match args.command {
+        Command::Check => match (config::load(&sources), common.output) {
+            (Ok(all), output) => print!("{}", passed(&all, output)),
+            (Err(errors), Output::Text) => return Err(errors.into()),
+            (Err(errors), Output::Json) => {
+                println!("{:#}", refused(&errors));
+                return Ok(exit::USAGE);
+            }
+        },
+        Command::Show => {
+            let applications = config::show(&sources)?;
+            match common.output {
+                Output::Text => print!("{}", table(&applications)),
+                Output::Json => println!("{:#}", values(&applications)),
+            }
+        }
+        Command::Docs { format: Format::Markdown } => print!("{}", docs::markdown()),
+        Command::Docs { format: Format::Schema } => print!("{}", docs::json_schema()),
+    }
+    Ok(exit::OK)
+}
+
+fn passed(all: &[Settings], output: Output) -> String {
+    let mut warnings: Vec<&str> = Vec::new();
+    for warning in all.iter().flat_map(|settings| &settings.warnings) {
+        if !warnings.contains(&warning.as_str()) {
+            warnings.push(warning);
+        }
+    }
+    if output == Output::Json {
+        let applications: Vec<Json> = all
+            .iter()
+            .map(|settings| {
+                json!({
+                    "application_id": settings.application_id,
+                    "bootstrap_servers": settings.bootstrap_servers,
+                    "enabled": settings.enabled,
+                    "topology": topology(settings),
+                })
+            })
+            .collect();
+        return format!("{:#}\n", json!({"ok": true, "applications": applications, "errors": [], "warnings": warnings}));
+    }
+    let summary = all.iter().map(|settings| {
+        let growing = if settings.enabled { "grows internal topics" } else { "watches only" };
+        let (id, servers) = (&settings.application_id, &settings.bootstrap_servers);
+        format!("{id}: {growing}, on {servers}, topology from {}\n", topology(settings))
+    });
+    let warnings = warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    std::iter::once("ok\n".to_owned()).chain(summary).chain(warnings).collect()
+}
+
+/// In the order in which `run` looks.
+fn topology(settings: &Settings) -> String {
+    use config::settings::TopologySource::Describe;
+
+    let topology = &settings.topology;
+    match (&topology.complete, &topology.file, &topology.url) {
+        (Some(_), _, _) if topology.source != Some(Describe) => "the configuration".to_owned(),
+        (_, Some(file), _) => file.display().to_string(),
+        (_, _, Some(url)) => url.to_string(),
+        _ => "nowhere".to_owned(),
+    }
+}
+
+fn refused(errors: &ConfigErrors) -> Json {
+    let errors: Vec<Json> = errors
+        .problems()
+        .iter()
+        .map(|problem| {
+            let place = problem.origin.as_ref().map(ToString::to_string);
+            json!({"place": place, "key": problem.key, "message": problem.message})
+        })
+        .collect();
+    json!({"ok": false, "applications": [], "errors": errors, "warnings": []})
+}
+
+fn table(applications: &[Vec<Shown>]) -> String {
+    let tables = applications.iter().map(|rows| {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_header(["KEY", "VALUE", "ORIGIN"]);
+        for row in rows {
+            table.add_row([row.key.as_str(), row.text.as_deref().unwrap_or("-"), &row.origin.to_string()]);
+        }
+        table.lines().map(|line| format!("{}\n", line.trim())).collect::<String>()
+    });
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+/// `{"values": ...}` for one application, `{"applications": [{"values": ...}, ...]}` for several.
+fn values(applications: &[Vec<Shown>]) -> Json {
+    let mut all: Vec<Json> = applications
+        .iter()
+        .map(|rows| {
+            let values: Map<String, Json> =
+                rows.iter().map(|row| (row.key.clone(), json!({"value": row.json, "origin": row.origin.to_string()}))).collect();
+            json!({"values": values})
+        })
+        .collect();
+    match (all.pop(), all.is_empty()) {
+        (Some(only), true) => only,
+        (last, _) => json!({"applications": all.into_iter().chain(last).collect::<Vec<_>>()}),
+    }
 }

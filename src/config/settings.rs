@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::topology::Topology;
+use super::redact::{KafkaProperties, Url};
+use crate::topology::{Stated, Topology};
 
 /// Everything `run` needs for one application, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// `partition.autoscaling.on.error`
     pub on_error: OnError,
+    /// `partition.autoscaling.static.partitioning.check`
+    pub static_check: StaticCheck,
     /// `topology.*`
     pub topology: TopologySettings,
     /// `baseline.<topic>`: full topic name -> count
@@ -35,8 +38,8 @@ pub struct Settings {
     pub log_level: LogLevel,
     /// `log.format`
     pub log_format: LogFormat,
-    /// `kafka.*` without the prefix: settings of librdkafka, secrets resolved
-    pub kafka: BTreeMap<String, String>,
+    /// `kafka.*` without the prefix: settings of librdkafka, those of `kafka.*.file` read from their files
+    pub kafka: KafkaProperties,
     /// What the operator should know of the configuration, a sentence each
     pub warnings: Vec<String>,
 }
@@ -49,13 +52,30 @@ pub struct TopologySettings {
     /// `topology.file`: text of `Topology#describe()`
     pub file: Option<PathBuf>,
     /// `topology.url`: where the application serves that text
-    pub url: Option<String>,
+    pub url: Option<Url>,
     /// `topology.prefix`
     pub prefix: Option<String>,
-    /// `topology.pinned`; `None` = not stated
-    pub pinned: Option<Vec<String>>,
-    /// The `[topology]` table
-    pub stated: Option<Topology>,
+    /// The `[topology]` table when it lists `subtopologies`; holds whatever is stated beside them
+    pub complete: Option<Topology>,
+    /// What is stated beside a text (`topology.pinned`, ...); empty when `complete` is there
+    pub stated: Stated,
+}
+
+/// The part of the settings that planning needs: what `plan --snapshot` takes from the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// `application.id`, where it is set
+    pub application_id: Option<String>,
+    /// `topology.*`
+    pub topology: TopologySettings,
+    /// `baseline.<topic>`: full topic name -> count
+    pub baseline: BTreeMap<String, u32>,
+    /// `max.new.partitions`
+    pub max_new_partitions: u32,
+    /// `partition.autoscaling.static.partitioning.check`
+    pub static_check: StaticCheck,
+    /// What the operator should know of the configuration, a sentence each
+    pub warnings: Vec<String>,
 }
 
 /// `topology.source`
@@ -73,6 +93,17 @@ pub enum OnError {
     Log,
     /// End with exit code 6.
     Exit,
+}
+
+/// `partition.autoscaling.static.partitioning.check`: what to do when keys would move away from their state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaticCheck {
+    /// Do not look.
+    Off,
+    /// Say it and go on.
+    Warn,
+    /// Block the stateful subtopologies.
+    Enforce,
 }
 
 /// `log.level`

@@ -1,0 +1,247 @@
+//! From values to settings: what is required, and what has to fit together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::{Origin, Problem};
+use super::keys;
+use super::kinds::Parsed;
+use super::layers::{Effective, Values};
+use super::raw;
+use super::redact::{self, KafkaProperties, Url};
+use super::settings::{LogFormat, LogLevel, OnError, Partial, Settings, StaticCheck, TopologySettings, TopologySource};
+use crate::topology::{Pinned, Stated, Subtopology, Topology};
+
+/// The settings of one application; `None` only when a value is missing or was refused.
+pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings> {
+    let kafka = kafka(values, problems);
+    let partial = partial(values);
+    let bootstrap_servers = required(values, "bootstrap.servers", problems);
+    let application_id = required(values, "application.id", problems);
+    let partial = partial?;
+    check_source(values, &partial.topology, problems);
+    let mut warnings = partial.warnings;
+    if partial.topology.complete.is_none() && partial.topology.file.is_none() && partial.topology.url.is_none() {
+        warnings.push(
+            "no topology is configured and nothing can be planned; set topology.file or topology.url, or write it out in a \
+             [topology] table"
+                .to_owned(),
+        );
+    }
+    Some(Settings {
+        bootstrap_servers: bootstrap_servers?,
+        application_id: application_id?,
+        enabled: get(values, "partition.autoscaling.enabled")?,
+        timeout: get(values, "partition.autoscaling.timeout.ms")?,
+        poll_interval: get(values, "partition.autoscaling.poll.interval.ms")?,
+        on_error: get(values, "partition.autoscaling.on.error")?,
+        static_check: partial.static_check,
+        topology: partial.topology,
+        baseline: partial.baseline,
+        max_new_partitions: partial.max_new_partitions,
+        expected_cluster_id: get(values, "expected.cluster.id"),
+        http_listen: get(values, "http.listen")?,
+        log_level: get(values, "log.level")?,
+        log_format: get(values, "log.format")?,
+        kafka,
+        warnings,
+    })
+}
+
+/// The part that planning needs; `None` only when a value was refused.
+pub fn partial(values: &Values) -> Option<Partial> {
+    let mut warnings = values.warnings.clone();
+    if get::<String>(values, "auto.offset.reset").is_some_and(|reset| reset.eq_ignore_ascii_case("latest")) {
+        warnings.push(
+            "auto.offset.reset=latest: the application misses what is written to a new partition before it first reads it; use \
+             earliest"
+                .to_owned(),
+        );
+    }
+    let baseline =
+        values.family("baseline.").filter_map(|(topic, value)| Some((topic.to_owned(), u32::from_parsed(&value.parsed)?)));
+    Some(Partial {
+        application_id: get(values, "application.id"),
+        topology: topology(values),
+        baseline: baseline.collect(),
+        max_new_partitions: get(values, "max.new.partitions")?,
+        static_check: get(values, "partition.autoscaling.static.partitioning.check")?,
+        warnings,
+    })
+}
+
+/// Every application has an id of its own.
+pub fn check_ids(all: &[Settings], values: &[Values], problems: &mut Vec<Problem>) {
+    let mut seen: BTreeMap<&str, Option<&Origin>> = BTreeMap::new();
+    for (settings, values) in all.iter().zip(values) {
+        let origin = values.get("application.id").map(|effective| &effective.origin);
+        if seen.insert(&settings.application_id, origin).is_some() {
+            let message = format!("`{}` is given to two applications, expected one id for each", settings.application_id);
+            problems.push(Problem::of_key(origin.cloned(), "application.id", message));
+        }
+    }
+}
+
+/// A value of a certain type. Which type a key has is settled by its kind.
+trait FromParsed: Sized {
+    fn from_parsed(parsed: &Parsed) -> Option<Self>;
+}
+
+fn get<T: FromParsed>(values: &Values, key: &str) -> Option<T> {
+    values.get(key).and_then(|effective| T::from_parsed(&effective.parsed))
+}
+
+fn required(values: &Values, key: &str, problems: &mut Vec<Problem>) -> Option<String> {
+    let value = get(values, key);
+    // A file that cannot be read, or a value that is refused, is the problem; what it leads to is not.
+    let already_said = problems.iter().any(|problem| problem.key.as_deref() == Some(key) || problem.key.is_none());
+    if value.is_none() && !already_said {
+        let expected = keys::find(key).map(super::keys::Key::expected).unwrap_or_default();
+        problems.push(Problem::of_key(values.place.clone(), key, format!("is missing, {expected}")));
+    }
+    value
+}
+
+macro_rules! from_parsed {
+    ($type:ty, $variant:ident($value:ident) => $result:expr) => {
+        impl FromParsed for $type {
+            fn from_parsed(parsed: &Parsed) -> Option<Self> {
+                if let Parsed::$variant($value) = parsed { $result } else { None }
+            }
+        }
+    };
+}
+
+from_parsed!(bool, Switch(on) => Some(*on));
+from_parsed!(u32, Count(count) => Some(*count));
+from_parsed!(Duration, Millis(ms) => Some(Duration::from_millis(*ms)));
+from_parsed!(String, Text(text) => Some(text.clone()));
+from_parsed!(Url, Text(text) => Some(Url::from(text.clone())));
+from_parsed!(PathBuf, Text(text) => Some(PathBuf::from(text)));
+from_parsed!(Vec<String>, Names(names) => Some(names.clone()));
+from_parsed!(Vec<Vec<String>>, Groups(groups) => Some(groups.clone()));
+from_parsed!(BTreeMap<String, String>, Pairs(pairs) => Some(pairs.clone()));
+from_parsed!(Pinned, Pinned(pinned) => Some(pinned.clone()));
+from_parsed!(Vec<Subtopology>, Subtopologies(tables) => Some(tables.clone()));
+from_parsed!(OnError, Text(text) => match text.as_str() {
+    "log" => Some(Self::Log),
+    "exit" => Some(Self::Exit),
+    _ => None,
+});
+from_parsed!(StaticCheck, Text(text) => match text.as_str() {
+    "off" => Some(Self::Off),
+    "warn" => Some(Self::Warn),
+    "enforce" => Some(Self::Enforce),
+    _ => None,
+});
+from_parsed!(TopologySource, Text(text) => match text.as_str() {
+    "config" => Some(Self::Config),
+    "describe" => Some(Self::Describe),
+    _ => None,
+});
+from_parsed!(LogLevel, Text(text) => match text.as_str() {
+    "error" => Some(Self::Error),
+    "warn" => Some(Self::Warn),
+    "info" => Some(Self::Info),
+    "debug" => Some(Self::Debug),
+    "trace" => Some(Self::Trace),
+    _ => None,
+});
+from_parsed!(LogFormat, Text(text) => match text.as_str() {
+    "text" => Some(Self::Text),
+    "json" => Some(Self::Json),
+    _ => None,
+});
+
+fn topology(values: &Values) -> TopologySettings {
+    let mut stated = Stated {
+        pinned: get(values, "topology.pinned"),
+        copartition_groups: get(values, "topology.copartition.groups"),
+        global_topics: get(values, "topology.global.topics"),
+        repartition_topics: get(values, "topology.repartition.topics"),
+        logging_disabled: get(values, "topology.logging.disabled"),
+        source_changelogs: get(values, "topology.source.changelogs"),
+    };
+    let complete = get(values, "topology.subtopologies").map(|subtopologies| {
+        let stated = std::mem::take(&mut stated);
+        Topology {
+            subtopologies,
+            repartition_topics: stated.repartition_topics.unwrap_or_default(),
+            copartition_groups: stated.copartition_groups.unwrap_or_default(),
+            global_topics: stated.global_topics.unwrap_or_default(),
+            pinned: stated.pinned,
+            logging_disabled: stated.logging_disabled.unwrap_or_default(),
+            source_changelogs: stated.source_changelogs.unwrap_or_default(),
+        }
+    });
+    TopologySettings {
+        source: get(values, "topology.source"),
+        file: get(values, "topology.file"),
+        url: get(values, "topology.url"),
+        prefix: get(values, "topology.prefix"),
+        complete,
+        stated,
+    }
+}
+
+/// Whether the named source is there, and only once.
+fn check_source(values: &Values, topology: &TopologySettings, problems: &mut Vec<Problem>) {
+    let mut problem = |key: &str, message: &str| {
+        let origin = values.get(key).map(|effective| effective.origin.clone());
+        problems.push(Problem::of_key(origin, key, message));
+    };
+    if topology.file.is_some() && topology.url.is_some() {
+        problem("topology.url", "cannot be used together with topology.file, expected one of them");
+    }
+    match topology.source {
+        Some(TopologySource::Config) if topology.complete.is_none() => {
+            problem(
+                "topology.source",
+                "`config` needs the topology written out, expected [[topology.subtopologies]] tables in a TOML file",
+            );
+        }
+        Some(TopologySource::Describe) if topology.file.is_none() && topology.url.is_none() => {
+            problem("topology.source", "`describe` needs a text, expected topology.file or topology.url");
+        }
+        _ => {}
+    }
+}
+
+/// The settings of librdkafka, those in files read.
+fn kafka(values: &Values, problems: &mut Vec<Problem>) -> KafkaProperties {
+    let mut properties: BTreeMap<String, (&Effective, String)> = BTreeMap::new();
+    for (property, effective) in values.family("kafka.") {
+        let Parsed::Text(text) = &effective.parsed else { continue };
+        let mut problem = |message: String| {
+            problems.push(Problem::of_key(Some(effective.origin.clone()), format!("kafka.{property}"), message));
+        };
+        if property == "bootstrap.servers" {
+            problem("has a key of its own, expected bootstrap.servers".to_owned());
+            continue;
+        }
+        let (name, text) = match redact::read_from_file(property) {
+            None => (property, text.clone()),
+            // One line end is the editor's, not the secret's.
+            Some(name) => match raw::read_text(Path::new(text)) {
+                Ok(content) => {
+                    (name, content.strip_suffix('\n').map_or(&*content, |c| c.strip_suffix('\r').unwrap_or(c)).to_owned())
+                }
+                Err(message) => {
+                    problem(format!("{text} {message}"));
+                    continue;
+                }
+            },
+        };
+        match properties.get(name) {
+            Some((other, _)) if other.origin.same_layer(&effective.origin) => {
+                problem(format!("kafka.{name} is set as well at {}, expected one of them", other.origin));
+            }
+            Some((other, _)) if other.origin > effective.origin => {}
+            _ => {
+                properties.insert(name.to_owned(), (effective, text));
+            }
+        }
+    }
+    properties.into_iter().map(|(name, (_, text))| (name, text)).collect()
+}
