@@ -138,8 +138,18 @@ fn broken_configurations_say_what_is_wrong() {
         ("source-without-topology", "shop.toml", minimal("topology.source = 'config'").into()),
         ("two-texts", "shop.toml", minimal("topology.url = 'http://localhost/topology'").into()),
         ("missing-secret-file", "shop.toml", minimal("kafka.sasl.password.file = 'nowhere'").into()),
-        ("process-key-in-application", "shop.toml", minimal("[[application]]\nhttp.listen = 'localhost:1'").into()),
-        ("same-application-twice", "shop.toml", minimal("[[application]]\n[[application]]").into()),
+        ("process-key-in-application", "shop.toml", "bootstrap.servers = 'a:1'
+[[application]]
+application.id = 'shop'
+http.listen = 'a:1'
+".into()),
+        ("application-beside-applications", "shop.toml", minimal("[[application]]").into()),
+("same-application-twice", "shop.toml", "bootstrap.servers = 'a:1'
+[[application]]
+application.id = 'shop'
+[[application]]
+application.id = 'shop'
+".into()),
         ("extension", "shop.yaml", minimal("").into()),
     ];
     for (name, file, content) in table {

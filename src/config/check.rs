@@ -52,12 +52,13 @@ pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings
 /// The part that planning needs; `None` only when a value was refused.
 pub fn partial(values: &Values) -> Option<Partial> {
     let mut warnings = values.warnings.clone();
-    if get::<String>(values, "auto.offset.reset").is_some_and(|reset| reset.eq_ignore_ascii_case("latest")) {
-        warnings.push(
-            "auto.offset.reset=latest: the application misses what is written to a new partition before it first reads it; use \
-             earliest"
-                .to_owned(),
-        );
+    if let Some(Effective { parsed: Parsed::Text(reset), origin }) = values.get("auto.offset.reset")
+        && reset.eq_ignore_ascii_case("latest")
+    {
+        warnings.push(format!(
+            "{origin}: auto.offset.reset=latest: the application misses what is written to a new partition before it first reads \
+             it; use earliest"
+        ));
     }
     let baseline =
         values.family("baseline.").filter_map(|(topic, value)| Some((topic.to_owned(), u32::from_parsed(&value.parsed)?)));
@@ -94,9 +95,7 @@ fn get<T: FromParsed>(values: &Values, key: &str) -> Option<T> {
 
 fn required(values: &Values, key: &str, problems: &mut Vec<Problem>) -> Option<String> {
     let value = get(values, key);
-    // A file that cannot be read, or a value that is refused, is the problem; what it leads to is not.
-    let already_said = problems.iter().any(|problem| problem.key.as_deref() == Some(key) || problem.key.is_none());
-    if value.is_none() && !already_said {
+    if value.is_none() && !values.cut_short && !values.refused.contains(key) {
         let expected = keys::find(key).map(super::keys::Key::expected).unwrap_or_default();
         problems.push(Problem::of_key(values.place.clone(), key, format!("is missing, {expected}")));
     }
@@ -216,7 +215,7 @@ fn kafka(values: &Values, problems: &mut Vec<Problem>) -> KafkaProperties {
         let mut problem = |message: String| {
             problems.push(Problem::of_key(Some(effective.origin.clone()), format!("kafka.{property}"), message));
         };
-        if property == "bootstrap.servers" {
+        if ["bootstrap.servers", "metadata.broker.list"].contains(&property) {
             problem("has a key of its own, expected bootstrap.servers".to_owned());
             continue;
         }
@@ -244,4 +243,44 @@ fn kafka(values: &Values, problems: &mut Vec<Problem>) -> KafkaProperties {
         }
     }
     properties.into_iter().map(|(name, (_, text))| (name, text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::keys::TABLE;
+    use crate::config::kinds::Kind;
+    use crate::config::{Sources, load};
+
+    fn loaded(set: &[&str]) -> Result<Vec<super::Settings>, String> {
+        let set = ["application.id=shop", "bootstrap.servers=a:1", "topology.file=x"].iter().chain(set);
+        let sources = Sources { set: set.map(|setting| (*setting).to_owned()).collect(), ..Sources::default() };
+        load(&sources).map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn every_word_of_the_table_has_a_setting() {
+        for key in TABLE {
+            let Kind::Choice(choices) = key.kind else { continue };
+            for choice in choices.iter().filter(|choice| choice.instead.is_none() && choice.name != "config") {
+                let all = loaded(&[&format!("{}={}", key.name, choice.name)]).unwrap();
+                assert_eq!(all.len(), 1, "{}={}", key.name, choice.name);
+                let text = format!("{:?}", all[0]).to_lowercase();
+                let unused = ["partition.autoscaling.approval", "partition.autoscaling.rescue", "leader.election"];
+                assert!(unused.contains(&key.name) || text.contains(choice.name), "{}={}", key.name, choice.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_has_one_source_in_each_layer() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/rustfmt.toml");
+        let errors = loaded(&["kafka.sasl.password=x", &format!("kafka.sasl.password.file={file}")]).unwrap_err();
+        assert_eq!(errors, "--set: kafka.sasl.password.file: kafka.sasl.password is set as well at --set, expected one of them");
+    }
+
+    #[test]
+    fn the_brokers_are_named_in_one_place() {
+        let errors = loaded(&["kafka.bootstrap.servers=b:1"]).unwrap_err();
+        assert_eq!(errors, "--set: kafka.bootstrap.servers: has a key of its own, expected bootstrap.servers");
+    }
 }

@@ -412,7 +412,7 @@ pub fn find(name: &str) -> Option<&'static Key> {
     TABLE.iter().find(|key| key.is(name))
 }
 
-/// The known name that looks most like `name`, if any does. A name that is ours but for the end counts, however long the end.
+/// The known name that looks most like `name`, if any looks alike.
 pub fn nearest(name: &str) -> Option<String> {
     if ["security.", "sasl.", "ssl."].iter().any(|prefix| name.starts_with(prefix)) {
         return Some(format!("kafka.{name}"));

@@ -120,7 +120,8 @@ impl Kind {
             (Self::Pairs, _) => pairs(value).map(Parsed::Pairs),
             (Self::Pinned, _) => pinned(value).map(Parsed::Pinned),
             (Self::Servers, Value::List(_)) => servers(&names(value)?.join(",")),
-            (Self::Property, Value::Text(text)) => Ok(Parsed::Text(text.clone())),
+            // Trimmed as the Java client does; what has to keep its spaces stands in a file of its own.
+            (Self::Property, Value::Text(text)) => Ok(Parsed::Text(text.trim().to_owned())),
             (Self::Property, Value::Switch(_) | Value::Integer(_)) => Ok(Parsed::Text(value.plain())),
             (_, Value::Text(text)) if text.trim().is_empty() => Err("is empty".to_owned()),
             (_, Value::Text(text)) => self.parse_text(text.trim()),
@@ -295,7 +296,12 @@ fn text_of(item: &Value) -> Result<String, String> {
 }
 
 fn groups(value: &Value) -> Result<Vec<Vec<String>>, String> {
-    items(value, ';')?.iter().map(names).collect()
+    let groups: Vec<Vec<String>> = items(value, ';')?.iter().map(names).collect::<Result<_, _>>()?;
+    // One name is what a list without its inner brackets looks like.
+    match groups.iter().find(|group| group.len() < 2) {
+        Some(group) => Err(format!("`{}` is a group of less than two", group.join(","))),
+        None => Ok(groups),
+    }
 }
 
 /// `left:right`; names hold no colon.
@@ -356,4 +362,72 @@ fn address(text: &str) -> Result<(), String> {
         return Err(format!("`{text}` has no host"));
     }
     port.parse::<u16>().map(|_| ()).map_err(|_| format!("`{text}` has no port from 0 to 65535"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY_TIME: Kind = Kind::Millis { min: 0, max: u64::MAX };
+
+    fn text(kind: Kind, text: &str) -> Result<String, String> {
+        kind.parse(&Value::Text(text.to_owned())).map(|parsed| parsed.text())
+    }
+
+    #[test]
+    fn values_are_read_from_text() {
+        for (kind, written, read) in [
+            (Kind::Switch, " TRUE ", "true"),
+            (ANY_TIME, "15m", "900000"),
+            (ANY_TIME, "1h 30s", "3630000"),
+            (ANY_TIME, "0", "0"),
+            (Kind::Count { min: 1, max: 9 }, "9", "9"),
+            (Kind::Names, "a, b", "a,b"),
+            (Kind::Names, "none", "none"),
+            (Kind::Groups, "a,b;c,d", "a,b;c,d"),
+            (Kind::Pairs, "s:t,u:v", "s:t,u:v"),
+            (Kind::Pinned, "r", "r"),
+            (Kind::Pinned, "r:4,q", "q,r:4"),
+            (Kind::Servers, "a:1, SSL://[::1]:2", "a:1,SSL://[::1]:2"),
+            (Kind::Address, "0.0.0.0:0", "0.0.0.0:0"),
+            (Kind::Property, " x ", "x"),
+        ] {
+            assert_eq!(text(kind, written).as_deref(), Ok(read), "{kind:?} {written}");
+        }
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        for (kind, written, wrong) in [
+            (Kind::Switch, "1", "`1` is neither true nor false"),
+            (ANY_TIME, "-1", "-1 is negative"),
+            (ANY_TIME, "99999999999999999999", "99999999999999999999 is more than 18446744073709551615 ms"),
+            (ANY_TIME, "5us", "`5us` is not a whole number of milliseconds"),
+            (ANY_TIME, "soon", "`soon` is not a time"),
+            (Kind::Count { min: 1, max: 9 }, "10", "10 is more than 9"),
+            (Kind::Count { min: 1, max: 9 }, "-4", "-4 is negative"),
+            (Kind::Count { min: 1, max: 9 }, "1.5", "`1.5` is not a whole number"),
+            (Kind::Name, "my shop", "`my shop` cannot be part of a topic name"),
+            (Kind::Names, "", "is empty"),
+            (Kind::Names, "a,,b", "an empty name is in it"),
+            (Kind::Groups, "a;b", "`a` is a group of less than two"),
+            (Kind::Pairs, "s", "`s` has no colon between two names"),
+            (Kind::Pinned, "r:0", "0 is less than 1"),
+            (Kind::Servers, "a:1,b", "`b` has no port"),
+            (Kind::Servers, "a:1,", "`` has no port"),
+            (Kind::Servers, "::1", "`::1` has no port behind an address in brackets"),
+            (Kind::Address, "a:70000", "`a:70000` has no port from 0 to 65535"),
+            (Kind::Url, "me:hunter2@app", "is not a URL"),
+        ] {
+            assert_eq!(text(kind, written), Err(wrong.to_owned()), "{kind:?} {written}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_can_be_set() {
+        for (kind, written) in [(Kind::Names, "none"), (Kind::Groups, "a,b;c,d"), (Kind::Pairs, "s:t"), (Kind::Pinned, "q,r:4")] {
+            let shown = text(kind, written).unwrap();
+            assert_eq!(text(kind, &shown), Ok(shown.clone()), "{kind:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Defaults < file < environment < flags: one set of values for each application.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::Sources;
@@ -19,10 +19,14 @@ pub struct Effective {
 }
 
 /// The values of one application.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Values {
     /// The file it stands in, to point at where something is missing.
     pub place: Option<Origin>,
+    /// Whether the file could not be read to its end, so that what is missing may stand in it.
+    pub cut_short: bool,
+    /// Keys of which some value was refused.
+    pub refused: BTreeSet<String>,
     /// Every key that has a value.
     pub effective: BTreeMap<String, Effective>,
     /// What the operator should know, a sentence each.
@@ -50,7 +54,10 @@ impl Values {
                 Ok(parsed) => {
                     self.effective.insert(entry.key.clone(), Effective { parsed, origin });
                 }
-                Err(message) => problems.push(Problem::of_key(Some(origin), &entry.key, message)),
+                Err(message) => {
+                    problems.push(Problem::of_key(Some(origin), &entry.key, message));
+                    self.refused.insert(entry.key.clone());
+                }
             }
         }
     }
@@ -73,7 +80,7 @@ pub fn values(sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Values> {
     }
     let process = process_wide(&files, problems);
 
-    let mut base = Values { place: None, effective: BTreeMap::new(), warnings: Vec::new() };
+    let mut base = Values::default();
     base.add(&defaults(), problems);
     base.add(&process, problems);
     let over = |mut values: Values, problems: &mut Vec<Problem>| {
@@ -86,7 +93,7 @@ pub fn values(sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Values> {
     }
     let mut all = Vec::new();
     for (path, file) in &files {
-        let mut shared = Values { place: Some(Origin::file(path)), ..base.clone() };
+        let mut shared = Values { place: Some(Origin::file(path)), cut_short: file.cut_short, ..base.clone() };
         shared.add(&file.shared, problems);
         let applications = if file.applications.is_empty() { vec![Vec::new()] } else { file.applications.clone() };
         for application in &applications {

@@ -10,11 +10,14 @@ use super::kinds::Kind;
 /// The schema. Nested tables and dotted keys are the same thing in TOML, so each part of a name is a level.
 pub fn schema() -> Json {
     let mut properties = tree(|_| true);
-    let application = tree(|key| key.scope == Scope::Application);
-    properties.insert(
-        "application".to_owned(),
-        json!({"type": "array", "description": "One table for each application.", "items": object(application)}),
-    );
+    let applications = json!({
+        "type": "array",
+        "description": "One table for each application.",
+        "items": object(tree(|key| key.scope == Scope::Application)),
+    });
+    // Next to `application.id`, where there is only one.
+    let one = properties.remove("application");
+    properties.insert("application".to_owned(), json!({"anyOf": [one, applications]}));
     let mut schema = object(properties);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("Configuration of partition-autoscaler");

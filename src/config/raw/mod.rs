@@ -75,6 +75,8 @@ pub struct File {
     pub shared: Vec<Entry>,
     /// The `[[application]]` tables.
     pub applications: Vec<Vec<Entry>>,
+    /// Whether it could not be read to its end.
+    pub cut_short: bool,
     /// See [`Warning`].
     pub warnings: Vec<Warning>,
     /// What is wrong with it.
@@ -101,7 +103,7 @@ impl File {
     }
 
     fn unreadable(path: &Path, message: &str) -> Self {
-        Self { problems: vec![Problem::new(Origin::file(path), message)], ..Self::default() }
+        Self { cut_short: true, problems: vec![Problem::new(Origin::file(path), message)], ..Self::default() }
     }
 }
 
@@ -121,7 +123,8 @@ pub fn read_text(path: &Path) -> Result<String, String> {
         return Err(format!("is larger than {LARGEST_FILE} bytes, expected a configuration"));
     }
     match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(text),
+        // The mark that some editors put in front is not part of the text.
+        Ok(text) if !text.contains('\0') => Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)),
         _ => Err("is not text, expected UTF-8".to_owned()),
     }
 }

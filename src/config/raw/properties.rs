@@ -21,6 +21,7 @@ pub fn parse(text: &str, path: &Path) -> File {
             Err(error) => {
                 let message = "is not a valid properties line, expected key=value with whole \\uXXXX escapes";
                 file.problems.push(Problem::new(origin(error.line_number().unwrap_or(0)), message));
+                file.cut_short = true;
                 break;
             }
         };

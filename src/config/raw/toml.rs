@@ -24,13 +24,11 @@ const TOPOLOGY: &str = "topology.";
 pub fn parse(text: &str, path: &Path) -> File {
     let mut reader = Reader { text, path, file: File::default() };
     let (document, errors) = DeTable::parse_recoverable(text);
+    reader.file.cut_short = !errors.is_empty();
     for error in &errors {
-        // Not the error's own text: that quotes the line, which may hold a secret.
-        let message = format!("is not valid TOML: {}", error.message().replace('\n', ", "));
-        let problem = Problem::new(reader.origin(error.span().unwrap_or_default()), message);
-        reader.file.problems.push(problem);
+        reader.syntax(error);
     }
-    if errors.is_empty() {
+    if !reader.file.cut_short {
         reader.document(document.into_inner());
     }
     reader.file
@@ -43,6 +41,25 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn syntax(&mut self, error: &toml::de::Error) {
+        let span = error.span().unwrap_or_default();
+        let origin = self.origin(span.clone());
+        // Not the error's own text: that quotes the line, which may hold a secret.
+        let message = error.message();
+        let problem = match self.text.get(span) {
+            Some(APPLICATION) if message == "duplicate key" => {
+                let message = "application.id cannot stand above [[application]] tables, expected an id in each of them";
+                Problem::of_key(Some(origin), APPLICATION, message)
+            }
+            Some(key) if message == "duplicate key" => {
+                let message = "is given twice, expected once; in TOML dotted keys and a table of the same name are the same";
+                Problem::of_key(Some(origin), key, message)
+            }
+            _ => Problem::new(origin, format!("is not valid TOML: {}", message.replace('\n', ", "))),
+        };
+        self.file.problems.push(problem);
+    }
+
     fn document(&mut self, mut document: DeTable<'a>) {
         // A table of that name is `application.id` with its dot.
         let applications = match document.get(APPLICATION).map(Spanned::get_ref) {
