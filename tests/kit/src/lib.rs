@@ -1,1 +1,20 @@
-//! Test kit.
+//! The test kit: real Kafka brokers, a stock Kafka Streams application and the program under test, each in its own process
+//! on loopback. Nothing here outlives the test process.
+//!
+//! Broken expectations panic with a sentence: this is test code, and a panic is how a test fails.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+pub mod admin;
+pub mod cluster;
+pub mod jars;
+mod ports;
+pub mod process;
+pub mod requests;
+pub mod wait;
+mod wire;
+
+pub use admin::{Admin, Read, Record};
+pub use cluster::Cluster;
+
+/// `client.id` of all of the kit's own clients.
+pub const CLIENT_ID: &str = "kit";
