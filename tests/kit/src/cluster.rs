@@ -164,7 +164,8 @@ impl Cluster {
 
     fn server_properties(&self, node: &Node) -> String {
         let count = self.nodes.len();
-        let voters: Vec<String> = self.nodes.iter().map(|node| format!("{}@127.0.0.1:{}", node.id, node.controller_port)).collect();
+        let voters: Vec<String> =
+            self.nodes.iter().map(|node| format!("{}@127.0.0.1:{}", node.id, node.controller_port)).collect();
         let mut listeners = format!("PLAINTEXT://{},CONTROLLER://127.0.0.1:{}", node.address(), node.controller_port);
         let mut text = String::new();
         let mut put = |key: &str, value: &str| writeln!(text, "{key}={value}").expect("strings take everything");
@@ -226,7 +227,8 @@ impl Cluster {
                     }
                     panic!("broker {} ended while starting; end of its log:\n{}", node.id, tail(&log));
                 }
-                let listed = wire::metadata(&node.address(), Some(&[])).map_err(|error| format!("node {}: {error}", node.id))?.brokers;
+                let listed =
+                    wire::metadata(&node.address(), Some(&[])).map_err(|error| format!("node {}: {error}", node.id))?.brokers;
                 let running = self.nodes.iter().filter(|node| node.is_running()).count();
                 if listed < running {
                     return Err(format!("node {} lists {listed} of {running} brokers", node.id));

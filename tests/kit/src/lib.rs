@@ -5,16 +5,20 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 pub mod admin;
+pub mod app;
 pub mod cluster;
 pub mod jars;
 mod ports;
 pub mod process;
 pub mod requests;
+pub mod sidecar;
 pub mod wait;
 mod wire;
 
 pub use admin::{Admin, Read, Record};
+pub use app::{App, Event};
 pub use cluster::Cluster;
+pub use sidecar::Sidecar;
 
 /// `client.id` of all of the kit's own clients.
 pub const CLIENT_ID: &str = "kit";

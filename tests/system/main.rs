@@ -1,0 +1,3 @@
+//! Tests against real Kafka brokers and a stock Kafka Streams application.
+
+mod kit_selftest;
