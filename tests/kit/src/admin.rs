@@ -1,6 +1,8 @@
 //! A client that sets tests up and looks at what came of it. It goes through the plain listener and may do everything.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_executor::block_on;
@@ -9,10 +11,11 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
-use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
 use rdkafka::types::RDKafkaErrorCode;
-use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
+use crate::acl::{self, Acl};
 use crate::cluster::Cluster;
 use crate::wait::{self, PATIENCE};
 use crate::{CLIENT_ID, wire};
@@ -54,7 +57,7 @@ impl Record {
         self.to(own.expect("a key such as 2:anna"))
     }
 
-    /// Sets the timestamp, in milliseconds since 1970.
+    /// Sets the timestamp, in milliseconds since 1970. Brokers refuse what is more than an hour ahead.
     pub fn at(mut self, timestamp: i64) -> Self {
         self.timestamp = Some(timestamp);
         self
@@ -156,7 +159,8 @@ impl<'a> Admin<'a> {
     pub fn produce(&self, topic: &str, records: &[Record]) {
         let mut config = config(self.cluster);
         config.set("partitioner", "murmur2_random").set("linger.ms", "5");
-        let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a valid configuration");
+        let producer: ThreadedProducer<Deliveries> =
+            config.create_with_context(Deliveries::default()).expect("a valid configuration");
         for record in records {
             let mut message = BaseRecord::<String, String>::to(topic);
             message.key = record.key.as_ref();
@@ -166,6 +170,8 @@ impl<'a> Admin<'a> {
             producer.send(message).unwrap_or_else(|(error, _)| panic!("produce to {topic}: {error}"));
         }
         producer.flush(TIMEOUT).unwrap_or_else(|error| panic!("produce to {topic}: {error}"));
+        let failed = producer.context().failed.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(failed.is_empty(), "produce to {topic}: {failed:?}");
     }
 
     /// All committed records of a topic up to its present end, partition after partition.
@@ -242,6 +248,35 @@ impl<'a> Admin<'a> {
         nodes.iter().find_map(|node| wire::groups(node).ok()?.remove(group))
     }
 
+    /// Gives permissions and waits until every node acts by them.
+    #[track_caller]
+    pub fn allow(&self, acls: &[Acl]) {
+        self.change_acls(acls, acl::create, true);
+    }
+
+    /// Takes permissions away and waits until every node acts by it.
+    #[track_caller]
+    pub fn revoke(&self, acls: &[Acl]) {
+        self.change_acls(acls, acl::delete, false);
+    }
+
+    #[track_caller]
+    fn change_acls(&self, acls: &[Acl], change: fn(&str, &Acl) -> io::Result<()>, shall_exist: bool) {
+        let nodes = self.cluster.live_addresses();
+        let first = nodes.first().expect("a running node");
+        for acl in acls {
+            change(first, acl).unwrap_or_else(|error| panic!("{acl:?}: {error}"));
+        }
+        wait::until_ok(PATIENCE, "the permissions to be in force", || {
+            for (node, acl) in nodes.iter().flat_map(|node| acls.iter().map(move |acl| (node, acl))) {
+                if acl::exists(node, acl).map_err(|error| format!("{node}: {error}"))? != shall_exist {
+                    return Err(format!("{node}: not yet {acl:?}"));
+                }
+            }
+            Ok(())
+        });
+    }
+
     /// The underlying client.
     pub fn client(&self) -> &AdminClient<DefaultClientContext> {
         &self.client
@@ -251,6 +286,24 @@ impl<'a> Admin<'a> {
         let mut config = config(self.cluster);
         config.set("group.id", group).set("enable.auto.commit", "false").set("enable.partition.eof", "true");
         config.create().expect("a valid configuration")
+    }
+}
+
+/// Remembers the records that did not arrive.
+#[derive(Default)]
+struct Deliveries {
+    failed: Mutex<Vec<KafkaError>>,
+}
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let Err((error, _)) = result {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(error.clone());
+        }
     }
 }
 

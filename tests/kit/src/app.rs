@@ -55,6 +55,7 @@ pub enum Event {
 pub struct Builder {
     id: String,
     version: String,
+    user: Option<(String, String)>,
     options: Vec<(String, String)>,
 }
 
@@ -100,6 +101,12 @@ impl Builder {
         self.option("partitioner", "static")
     }
 
+    /// Connects to the authenticated listener as this user.
+    pub fn user(mut self, name: &str, password: &str) -> Self {
+        self.user = Some((name.to_owned(), password.to_owned()));
+        self
+    }
+
     /// One more property of the application; may be repeated.
     pub fn property(self, key: &str, value: &str) -> Self {
         self.option("prop", &format!("{key}={value}"))
@@ -124,7 +131,18 @@ impl Builder {
         let dir = process::work_dir("app");
         let classes = jars::fixture().unwrap_or_else(|error| panic!("{error}"));
         let mut java = jars::java(HEAP_MB, &self.version, Some(&classes)).unwrap_or_else(|error| panic!("{error}"));
-        java.arg("StreamsFixture").args(["--app", &self.id, "--bootstrap", &cluster.bootstrap()]);
+        java.arg("StreamsFixture").args(["--app", &self.id]);
+        match &self.user {
+            None => java.args(["--bootstrap", &cluster.bootstrap()]),
+            Some((name, password)) => {
+                let login = format!(
+                    "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+                     username=\"{name}\" password=\"{password}\";"
+                );
+                java.args(["--bootstrap", &cluster.sasl_bootstrap(), "--prop", "security.protocol=SASL_PLAINTEXT"]);
+                java.args(["--prop", "sasl.mechanism=PLAIN", "--prop", &login])
+            }
+        };
         java.arg("--state-dir").arg(dir.path().join("state"));
         for (name, value) in &self.options {
             java.arg(name).arg(value);
@@ -163,7 +181,7 @@ pub struct App {
 impl App {
     /// An application by its `application.id`.
     pub fn builder(id: &str) -> Builder {
-        let builder = Builder { id: id.to_owned(), version: jars::KAFKA.to_owned(), options: Vec::new() };
+        let builder = Builder { id: id.to_owned(), version: jars::KAFKA.to_owned(), user: None, options: Vec::new() };
         builder.handler("SHUTDOWN_CLIENT")
     }
 

@@ -196,6 +196,7 @@ impl Cluster {
         put("transaction.state.log.num.partitions", "1");
         put("group.initial.rebalance.delay.ms", "0");
         put("auto.create.topics.enable", "false");
+        put("log.retention.ms", "-1"); // tests choose their timestamps
         put("num.network.threads", "2");
         put("num.io.threads", "2");
         put("num.recovery.threads.per.data.dir", "1");

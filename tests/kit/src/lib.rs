@@ -4,6 +4,7 @@
 //! Broken expectations panic with a sentence: this is test code, and a panic is how a test fails.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+pub mod acl;
 pub mod admin;
 pub mod app;
 pub mod cluster;
@@ -15,9 +16,12 @@ pub mod sidecar;
 pub mod wait;
 mod wire;
 
+pub use acl::{Acl, Operation, Resource};
 pub use admin::{Admin, Read, Record};
 pub use app::{App, Event};
 pub use cluster::Cluster;
+/// Waits for an answer of an `rdkafka` admin client.
+pub use futures_executor::block_on;
 pub use sidecar::Sidecar;
 
 /// `client.id` of all of the kit's own clients.

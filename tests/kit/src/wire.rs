@@ -1,5 +1,5 @@
-//! Two requests spoken by hand, because they must reach one particular broker: what it says about topics, and the groups it
-//! coordinates (of every kind; librdkafka knows no streams groups).
+//! Kafka's protocol spoken by hand, where a request must reach one particular broker or librdkafka does not know it: what a
+//! broker says about topics, and the groups of every kind it coordinates.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -74,7 +74,8 @@ pub fn groups(broker: &str) -> io::Result<BTreeMap<String, String>> {
     Ok(groups)
 }
 
-fn call(broker: &str, api: i16, version: i16, header_tags: &[u8], body: &[u8]) -> io::Result<Vec<u8>> {
+/// Sends one request on a connection of its own and returns the answer behind the correlation id.
+pub(crate) fn call(broker: &str, api: i16, version: i16, header_tags: &[u8], body: &[u8]) -> io::Result<Vec<u8>> {
     let mut request = Vec::new();
     request.extend(api.to_be_bytes());
     request.extend(version.to_be_bytes());
@@ -90,19 +91,20 @@ fn call(broker: &str, api: i16, version: i16, header_tags: &[u8], body: &[u8]) -
     stream.read_exact(&mut size)?;
     let mut reply = vec![0; usize::try_from(i32::from_be_bytes(size)).map_err(io::Error::other)?];
     stream.read_exact(&mut reply)?;
-    Ok(reply.split_off(4.min(reply.len()))) // without the correlation id
+    Ok(reply.split_off(4.min(reply.len())))
 }
 
 fn length(len: usize) -> i32 {
     i32::try_from(len).expect("a small request")
 }
 
-fn put_string(buffer: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_string(buffer: &mut Vec<u8>, text: &str) {
     buffer.extend(i16::try_from(text.len()).expect("a short name").to_be_bytes());
     buffer.extend(text.as_bytes());
 }
 
-struct Reader<'a>(&'a [u8]);
+/// Reads the fields of an answer one after the other.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl Reader<'_> {
     fn bytes(&mut self, len: usize) -> io::Result<&[u8]> {
@@ -115,11 +117,11 @@ impl Reader<'_> {
         self.bytes(N)?.try_into().map_err(io::Error::other)
     }
 
-    fn i16(&mut self) -> io::Result<i16> {
+    pub(crate) fn i16(&mut self) -> io::Result<i16> {
         self.take().map(i16::from_be_bytes)
     }
 
-    fn i32(&mut self) -> io::Result<i32> {
+    pub(crate) fn i32(&mut self) -> io::Result<i32> {
         self.take().map(i32::from_be_bytes)
     }
 
@@ -127,7 +129,7 @@ impl Reader<'_> {
         String::from_utf8(self.bytes(len)?.to_vec()).map_err(io::Error::other)
     }
 
-    fn string(&mut self) -> io::Result<String> {
+    pub(crate) fn string(&mut self) -> io::Result<String> {
         let len = self.i16()?;
         self.text(usize::try_from(len).unwrap_or(0)) // -1 is null
     }

@@ -1,5 +1,8 @@
 //! The test kit itself: what the other tests take for granted.
 
+mod brokers;
+mod kitchen_sink;
+
 use kit::{App, Cluster, Record};
 
 /// Topics and application of one test on the shared cluster.
