@@ -214,12 +214,15 @@ impl<'a> Admin<'a> {
 
     /// Records of a topic a group has not committed yet; a partition without commit counts from its start.
     pub fn lag(&self, group: &str, topic: &str) -> i64 {
-        let consumer = self.consumer(group);
+        self.lag_seen_by(&self.consumer(group), topic)
+    }
+
+    fn lag_seen_by(&self, consumer: &BaseConsumer, topic: &str) -> i64 {
         let count = self.count(topic).unwrap_or_else(|| panic!("there is no topic {topic}"));
         let mut partitions = TopicPartitionList::new();
         partitions.add_partition_range(topic, 0, i32::try_from(count).expect("a small count") - 1);
         let committed = consumer.committed_offsets(partitions, TIMEOUT);
-        let committed = committed.unwrap_or_else(|error| panic!("offsets of {group}: {error}"));
+        let committed = committed.unwrap_or_else(|error| panic!("committed offsets in {topic}: {error}"));
         let lag = committed.elements().into_iter().map(|element| {
             let watermarks = consumer.fetch_watermarks(topic, element.partition(), TIMEOUT);
             let (low, high) = watermarks.unwrap_or_else(|error| panic!("end of {topic}: {error}"));
@@ -236,8 +239,9 @@ impl<'a> Admin<'a> {
     /// commits only after its results are in the next topic, so one pass in that order proves that nothing is under way.
     #[track_caller]
     pub fn wait_caught_up(&self, group: &str, topics: &[&str]) {
+        let consumer = self.consumer(group);
         wait::until_ok(PATIENCE, &format!("{group} to process everything"), || {
-            let behind = topics.iter().map(|topic| (topic, self.lag(group, topic))).find(|(_, lag)| *lag > 0);
+            let behind = topics.iter().map(|topic| (topic, self.lag_seen_by(&consumer, topic))).find(|(_, lag)| *lag > 0);
             behind.map_or(Ok(()), |(topic, lag)| Err(format!("{lag} records left in {topic}")))
         });
     }
