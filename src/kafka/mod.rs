@@ -1,3 +1,12 @@
 //! The only room that knows a Kafka client.
+//!
+//! [`port`] is what the rest of the program may ask; [`Client`] answers it over librdkafka.
 
+mod client;
+mod errors;
+#[cfg(test)]
+pub mod memory;
+mod native;
 pub mod port;
+
+pub use client::Client;

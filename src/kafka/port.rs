@@ -71,6 +71,13 @@ pub struct KafkaError {
     pub message: String,
 }
 
+impl KafkaError {
+    /// An error of this class, in one sentence.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into() }
+    }
+}
+
 /// Small, closed set of failure kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
