@@ -222,3 +222,104 @@ pub fn kafka_name(code: i32) -> String {
     };
     name.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts as librdkafka 2.12 writes them, with the error that they end in.
+    #[test]
+    fn each_failure_names_its_remedy() {
+        use ErrorClass::{Authentication, Authorization, Other, TimedOut, TooOld, Unreachable};
+        let down = local::ALL_BROKERS_DOWN;
+        let late = local::TIMED_OUT;
+        let sasl = "sasl_plaintext://kafka:9092/bootstrap: SASL authentication error: Authentication failed: Invalid username or password (after 3ms in state AUTH_REQ)";
+        let no_tls = "ssl://kafka:9092/bootstrap: SSL handshake failed: Disconnected: SSL connection closed by peer: connecting to a PLAINTEXT broker listener? (after 20ms in state SSL_HANDSHAKE)";
+        let tls = "kafka:9092/bootstrap: Disconnected: requesting ApiVersion: might be caused by incorrect security.protocol configuration (connecting to a SSL listener?) or broker version is < 0.10 (see api.version.request) (after 2ms in state APIVERSION_QUERY)";
+        let login = "kafka:9092/bootstrap: Disconnected: verify that security.protocol is correctly configured, broker might require SASL authentication (after 9ms in state UP)";
+        let ca = "ssl://kafka:9092/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured (after 5ms in state SSL_HANDSHAKE)";
+        let http = "kafka:9092/bootstrap: Receive failed: Invalid response size 1213486160 (0..100000000): increase receive.message.max.bytes (after 1ms in state APIVERSION_QUERY)";
+        let refused =
+            "kafka:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after 0ms in state CONNECT)";
+        let cases: &[(i32, &[(i32, &str)], ErrorClass, &[&str])] = &[
+            (down, &[(local::TRANSPORT, refused)], Unreachable, &["nothing listens at kafka:9092", "bootstrap.servers"]),
+            (
+                down,
+                &[(
+                    local::RESOLVE,
+                    "kafka:9092/bootstrap: Failed to resolve 'kafka:9092': Name or service not known (after 1ms in state CONNECT)",
+                )],
+                Unreachable,
+                &[
+                    "kafka:9092 does not resolve",
+                    "(Failed to resolve 'kafka:9092': Name or service not known)",
+                    "bootstrap.servers",
+                ],
+            ),
+            (down, &[(local::AUTHENTICATION, sasl)], Authentication, &["Invalid username or password)", "kafka.sasl.password"]),
+            (down, &[(local::TRANSPORT, no_tls)], Authentication, &["kafka:9092 does not speak TLS", "kafka.security.protocol"]),
+            (down, &[(local::TRANSPORT, tls)], Authentication, &["expects TLS", "kafka.security.protocol=SSL"]),
+            (down, &[(local::TRANSPORT, login)], Authentication, &["expects a login", "kafka.sasl.mechanism"]),
+            (down, &[(local::SSL, ca)], Authentication, &["certificate verify failed", "kafka.ssl.ca.location"]),
+            (down, &[(local::BAD_MSG, http)], Unreachable, &["kafka:9092 is not a Kafka broker", "bootstrap.servers"]),
+            // The refused login says more than the connection that another broker closed.
+            (
+                late,
+                &[(local::TRANSPORT, refused), (local::AUTHENTICATION, &sasl.replace("kafka:", "other:"))],
+                Authentication,
+                &["other:9092"],
+            ),
+            (
+                late,
+                &[(
+                    local::UNSUPPORTED_FEATURE,
+                    "kafka:9093/bootstrap: Metadata request failed: Local: Required feature not supported by broker",
+                )],
+                TooOld,
+                &["not controllers", "2.8"],
+            ),
+            (late, &[], TimedOut, &["seed:9092 did not answer within 3000 ms while describing topics"]),
+            (local::TRANSPORT, &[], Unreachable, &["broke while describing topics"]),
+            (local::UNSUPPORTED_FEATURE, &[], TooOld, &["2.8"]),
+            (31, &[], Authorization, &["CLUSTER_AUTHORIZATION_FAILED", "grant"]),
+            (41, &[], Other, &["NOT_CONTROLLER"]),
+        ];
+        for (code, heard, class, parts) in cases {
+            let mut memory = Heard::default();
+            memory.note(heard.iter().map(|(code, reason)| Fault { code: *code, reason: (*reason).to_owned() }).collect());
+            let call = Call { bootstrap: "seed:9092", doing: "describing topics", timeout: Duration::from_secs(3) };
+            let error = explain(&call, &Fault { code: *code, reason: describe_code(*code) }, &memory);
+            assert_eq!(error.class, *class, "{error}");
+            for part in *parts {
+                assert!(error.message.contains(part), "{part:?} is missing in {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_broker_keeps_its_latest_error() {
+        let mut heard = Heard::default();
+        let fault = |code, reason: &str| Fault { code, reason: reason.to_owned() };
+        heard.note(vec![fault(local::TRANSPORT, "a:1/1: Disconnected"), fault(local::RESOLVE, "a:1/1: Failed to resolve")]);
+        heard.note(vec![fault(local::ALL_BROKERS_DOWN, "1/1 brokers are down")]);
+        assert_eq!(heard.cause(), Some(("a:1", &fault(local::RESOLVE, "Failed to resolve"))));
+        heard.clear();
+        assert_eq!(heard.cause(), None);
+    }
+
+    #[test]
+    fn codes_have_the_names_of_kafka() {
+        let named = [
+            (29, "TOPIC_AUTHORIZATION_FAILED"),
+            (89, "THROTTLING_QUOTA_EXCEEDED"),
+            (-1, "UNKNOWN_SERVER_ERROR"),
+            (999, "ERROR_999"),
+        ];
+        for (code, name) in named {
+            assert_eq!(kafka_name(code), name);
+        }
+        let error = topic_error(&Fault { code: 37, reason: String::new() });
+        assert_eq!((error.code, error.name.as_str()), (37, "INVALID_PARTITIONS"));
+        assert!(!error.message.is_empty());
+    }
+}

@@ -4,6 +4,7 @@
 
 mod client;
 mod errors;
+pub mod group_bytes;
 #[cfg(test)]
 pub mod memory;
 mod native;
