@@ -16,19 +16,24 @@ use crate::kafka::port::ErrorClass;
 use crate::plan::{Code, Parallelism, Role, Verdict};
 
 /// One row of the table.
-struct Family {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    labels: &'static [&'static str],
+#[derive(Debug)]
+pub struct Family {
+    /// Full name.
+    pub name: &'static str,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// Meaning and unit.
+    pub help: &'static str,
+    /// Names of its labels.
+    pub labels: &'static [&'static str],
 }
 
 /// The table. Each macro line is a family: constant, kind, name, labels, help.
 macro_rules! families {
     ($($constant:ident $kind:literal $name:literal [$($label:literal),*] $help:literal;)*) => {
         $(const $constant: Family = Family { name: $name, kind: $kind, help: $help, labels: &[$($label),*] };)*
-        /// All families, in the order of the documentation.
-        const FAMILIES: &[&Family] = &[$(&$constant),*];
+        /// Every family that is exported, in the order of the documentation.
+        pub const FAMILIES: &[&Family] = &[$(&$constant),*];
     };
 }
 
@@ -367,22 +372,6 @@ impl AppMetrics {
 
 fn texts<L: Label>() -> impl Iterator<Item = &'static str> {
     L::ALL.iter().map(|(_, text)| *text)
-}
-
-/// The table as Markdown, for the documentation.
-#[cfg(test)]
-fn markdown() -> String {
-    let mut text = String::from(
-        "# Metrics\n\n\
-         `GET /metrics` in the text format of Prometheus. Counters exist at 0 from the start; sets of labels are small and closed.\n\
-         This file is generated from `src/http/metrics.rs`: `UPDATE_EXPECT=1 cargo test --lib documentation_lists` writes it anew.\n\n\
-         | family | type | labels | meaning |\n|---|---|---|---|\n",
-    );
-    for Family { name, kind, help, labels } in FAMILIES {
-        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        text += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", "));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod process;
 mod server;
 mod shared;
 
-pub use labels::{ExpansionResult, ObservationResult, ReactionPart};
-pub use metrics::{AppMetrics, Metrics};
+pub use labels::{ExpansionResult, Label, ObservationResult, ReactionPart};
+pub use metrics::{AppMetrics, FAMILIES, Family, Metrics};
 pub use server::{ListenError, Server};
 pub use shared::{Latch, Shared};

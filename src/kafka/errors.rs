@@ -241,7 +241,8 @@ mod tests {
         let http = "kafka:9092/bootstrap: Receive failed: Invalid response size 1213486160 (0..100000000): increase receive.message.max.bytes (after 1ms in state APIVERSION_QUERY)";
         let refused =
             "kafka:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after 0ms in state CONNECT)";
-        let cases: &[(i32, &[(i32, &str)], ErrorClass, &[&str])] = &[
+        type Case<'a> = (i32, &'a [(i32, &'a str)], ErrorClass, &'a [&'a str]);
+        let cases: &[Case<'_>] = &[
             (down, &[(local::TRANSPORT, refused)], Unreachable, &["nothing listens at kafka:9092", "bootstrap.servers"]),
             (
                 down,

@@ -5,6 +5,21 @@ use expect_test::expect_file;
 
 use super::*;
 
+/// The table as Markdown, for the documentation.
+fn markdown() -> String {
+    let mut text = String::from(
+        "# Metrics\n\n\
+         `GET /metrics` in the text format of Prometheus. Counters exist at 0 from the start; sets of labels are small and closed.\n\
+         This file is generated from `src/http/metrics.rs`: `UPDATE_EXPECT=1 cargo test --lib documentation_lists` writes it anew.\n\n\
+         | family | type | labels | meaning |\n|---|---|---|---|\n",
+    );
+    for Family { name, kind, help, labels } in FAMILIES {
+        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+        text += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", "));
+    }
+    text
+}
+
 fn parallelism(id: &str, current: Option<u32>, expected: Option<u32>) -> Parallelism {
     Parallelism { id: id.to_owned(), current, expected }
 }
