@@ -1,1 +1,12 @@
 //! API, metrics and health over HTTP.
+
+mod labels;
+mod metrics;
+mod process;
+mod server;
+mod shared;
+
+pub use labels::{ExpansionResult, Label, ObservationResult, ReactionPart};
+pub use metrics::{AppMetrics, FAMILIES, Family, Metrics};
+pub use server::{ListenError, Server};
+pub use shared::{Latch, Shared};

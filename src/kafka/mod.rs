@@ -1,3 +1,13 @@
 //! The only room that knows a Kafka client.
+//!
+//! [`port`] is what the rest of the program may ask; [`Client`] answers it over librdkafka.
 
+mod client;
+mod errors;
+pub mod group_bytes;
+#[cfg(test)]
+pub mod memory;
+mod native;
 pub mod port;
+
+pub use client::Client;

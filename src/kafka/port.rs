@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Identity of a topic; a recreated topic has another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ pub enum TopicState {
 }
 
 /// Error of one topic in an answer, by Kafka's protocol code (`org.apache.kafka.common.protocol.Errors`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicError {
     /// Kafka's error code, e.g. 29.
     pub code: i16,
@@ -69,6 +69,13 @@ pub struct KafkaError {
     pub class: ErrorClass,
     /// One sentence: the thing, what was expected, what to do.
     pub message: String,
+}
+
+impl KafkaError {
+    /// An error of this class, in one sentence.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into() }
+    }
 }
 
 /// Small, closed set of failure kinds.

@@ -1,0 +1,75 @@
+//! What the loops publish and the routes show.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::metrics::Metrics;
+use crate::autoscaler::status::ApplicationStatus;
+
+/// The latest status of each application, what readiness waits for, and the metrics. Clones share all of it.
+#[derive(Clone)]
+pub struct Shared {
+    state: Arc<Mutex<State>>,
+    metrics: Metrics,
+}
+
+#[derive(Default)]
+struct State {
+    applications: BTreeMap<String, ApplicationStatus>,
+    /// Open latches by number, with what each waits for.
+    missing: BTreeMap<u64, String>,
+    latches: u64,
+}
+
+impl Shared {
+    /// Nothing published, and nothing to wait for.
+    pub fn new(metrics: Metrics) -> Self {
+        Self { state: Arc::default(), metrics }
+    }
+
+    /// The metrics of the process.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Replaces the status of an application.
+    pub fn publish(&self, status: ApplicationStatus) {
+        self.state().applications.insert(status.application_id.clone(), status);
+    }
+
+    /// Makes the sidecar unready until the latch is dropped. `missing` says what is waited for, e.g. `shop: the topology`.
+    #[must_use = "the sidecar is ready as soon as the latch is dropped"]
+    pub fn latch(&self, missing: impl Into<String>) -> Latch {
+        let mut state = self.state();
+        let number = state.latches;
+        state.latches += 1;
+        state.missing.insert(number, missing.into());
+        Latch { state: Arc::clone(&self.state), number }
+    }
+
+    /// What readiness still waits for.
+    pub(super) fn missing(&self) -> Vec<String> {
+        self.state().missing.values().cloned().collect()
+    }
+
+    /// Every application in full, by id.
+    pub(super) fn applications(&self) -> Vec<ApplicationStatus> {
+        self.state().applications.values().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Something that has to happen before the sidecar is ready; it has happened when this is dropped.
+pub struct Latch {
+    state: Arc<Mutex<State>>,
+    number: u64,
+}
+
+impl Drop for Latch {
+    fn drop(&mut self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).missing.remove(&self.number);
+    }
+}

@@ -1,0 +1,159 @@
+//! The cluster over librdkafka.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use tracing::warn;
+
+use super::errors::{Call, Heard, explain, kafka_name, topic_error};
+use super::native::{Fault, Handle, local};
+use super::port::{Cluster, ErrorClass, Group, KafkaError, Observation, Reply, TopicError, TopicId, TopicState};
+
+/// What suits a program that polls a few topics for years. A `kafka.*` setting of the user wins.
+const DEFAULTS: &[(&str, &str)] = &[
+    // The polling itself refreshes what is needed; librdkafka need not do it as well.
+    ("topic.metadata.refresh.interval.ms", "-1"),
+    // No client telemetry (KIP-714): it costs a request on each connection.
+    ("enable.metrics.push", "false"),
+    // A broker that restarts is to be found again at once, and an expansion is not to wait ten seconds for it.
+    ("reconnect.backoff.ms", "50"),
+    ("reconnect.backoff.max.ms", "1000"),
+    ("socket.connection.setup.timeout.ms", "5000"),
+    ("socket.keepalive.enable", "true"),
+    ("socket.nagle.disable", "true"),
+    ("log.connection.close", "false"),
+];
+
+/// Keys that are not the user's to set, and why.
+const OWNED: &[(&str, &str)] = &[
+    ("bootstrap.servers", "it is set without the prefix: bootstrap.servers"),
+    ("metadata.broker.list", "the brokers are set with bootstrap.servers"),
+    ("allow.auto.create.topics", "asking for a topic must never create it"),
+    ("log.queue", "the log lines go to the program's own log"),
+    ("enabled_events", "the program chooses what it hears"),
+    ("statistics.interval.ms", "the statistics of librdkafka are not read; the program has metrics of its own"),
+];
+
+/// A client of one cluster: one librdkafka handle, used from one thread at a time.
+pub struct Client {
+    handle: Handle,
+    config: ClientConfig,
+    bootstrap: String,
+    heard: Heard,
+}
+
+impl Client {
+    /// Makes a client. It connects with the first call, so an unreachable cluster is not an error here.
+    ///
+    /// `settings` are those of librdkafka (`kafka.*` without the prefix); `client_id` holds unless they name another one.
+    pub fn connect(bootstrap: &str, settings: &BTreeMap<String, String>, client_id: &str) -> Result<Self, KafkaError> {
+        let refuse = |message: String| Err(KafkaError::new(ErrorClass::Config, message));
+        if let Some((key, why)) = OWNED.iter().find(|(key, _)| settings.contains_key(*key)) {
+            return refuse(format!("the setting kafka.{key} cannot be used: {why}"));
+        }
+        if bootstrap.trim().is_empty() {
+            return refuse("bootstrap.servers is empty; name at least one broker as host:port".to_owned());
+        }
+        let mechanism = settings.get("sasl.mechanism").or_else(|| settings.get("sasl.mechanisms"));
+        if mechanism.is_some_and(|name| name.eq_ignore_ascii_case("OAUTHBEARER"))
+            && settings.get("enable.sasl.oauthbearer.unsecure.jwt").is_none_or(|on| on != "true")
+        {
+            return refuse(
+                "kafka.sasl.mechanism=OAUTHBEARER is not supported; use PLAIN, SCRAM or a client certificate".to_owned(),
+            );
+        }
+        let mut config = ClientConfig::new();
+        for (key, value) in DEFAULTS {
+            config.set(*key, *value);
+        }
+        config.set("client.id", client_id);
+        for (key, value) in settings {
+            config.set(key, value);
+        }
+        config.set("bootstrap.servers", bootstrap).set("log.queue", "true");
+        match Handle::new(&config) {
+            Ok(handle) => Ok(Self { handle, config, bootstrap: bootstrap.to_owned(), heard: Heard::default() }),
+            Err(fault) => refuse(format!("the Kafka client refuses its settings (kafka.*): {}", fault.reason)),
+        }
+    }
+
+    /// Turns the outcome of a call into what the port promises, with the reasons that the connections gave meanwhile.
+    fn settle<T>(&mut self, doing: &str, timeout: Duration, outcome: Result<T, Fault>) -> Result<T, KafkaError> {
+        self.heard.note(self.handle.take_troubles());
+        match outcome {
+            Ok(answer) => {
+                self.heard.clear();
+                Ok(answer)
+            }
+            Err(fault) => Err(explain(&Call { bootstrap: &self.bootstrap, doing, timeout }, &fault, &self.heard)),
+        }
+    }
+}
+
+impl Cluster for Client {
+    fn cluster_id(&mut self, timeout: Duration) -> Result<String, KafkaError> {
+        let outcome = self.handle.cluster_id(timeout).and_then(|id| {
+            id.ok_or_else(|| Fault { code: local::UNSUPPORTED_FEATURE, reason: "the cluster has no id".to_owned() })
+        });
+        self.settle("asking for the cluster id", timeout, outcome)
+    }
+
+    fn describe_topics(&mut self, names: &[String], timeout: Duration) -> Result<Observation, KafkaError> {
+        if names.is_empty() {
+            return Ok(Observation::new());
+        }
+        let outcome = self.handle.describe_topics(names, timeout);
+        let mut answers = self.settle("describing topics", timeout, outcome)?;
+        let mut state = |name: &String| match answers.remove(name) {
+            Some(Ok(topic)) => match u32::try_from(topic.partitions) {
+                Ok(partitions @ 1..) => TopicState::Present { id: (topic.id != 0).then_some(TopicId(topic.id)), partitions },
+                _ => TopicState::Failed(unanswered("the broker told no number of partitions")),
+            },
+            Some(Err(fault)) if fault.code == 3 => TopicState::Missing,
+            Some(Err(fault)) => TopicState::Failed(topic_error(&fault)),
+            None => TopicState::Failed(unanswered("the broker left the topic out of its answer")),
+        };
+        Ok(names.iter().map(|name| (name.clone(), state(name))).collect())
+    }
+
+    fn list_topics(&mut self, timeout: Duration) -> Result<Vec<String>, KafkaError> {
+        let outcome = self.handle.list_topics(timeout);
+        self.settle("listing topics", timeout, outcome)
+    }
+
+    fn create_partitions(&mut self, targets: &BTreeMap<String, u32>, timeout: Duration) -> Result<Reply, KafkaError> {
+        if targets.is_empty() {
+            return Ok(Reply { topics: BTreeMap::new(), throttle: Duration::ZERO });
+        }
+        let outcome = self.handle.create_partitions(targets, timeout);
+        let (mut answers, throttle) = self.settle("growing topics (the outcome is not known)", timeout, outcome)?;
+        let mut result = |topic: &String| match answers.remove(topic) {
+            Some(answer) => answer.map_err(|fault| topic_error(&fault)),
+            None => Err(unanswered("the broker left the topic out of its answer")),
+        };
+        let topics = targets.keys().map(|topic| (topic.clone(), result(topic))).collect();
+        if !throttle.is_zero() {
+            // The broker mutes this connection for that long; what comes next is to read the counts, which must not wait.
+            match Handle::new(&self.config) {
+                Ok(handle) => self.handle = handle,
+                Err(fault) => {
+                    warn!(reason = fault.reason, "no second connection, so the next observation waits out the throttling")
+                }
+            }
+        }
+        Ok(Reply { topics, throttle })
+    }
+
+    fn describe_group(&mut self, group: &str, timeout: Duration) -> Result<Option<Group>, KafkaError> {
+        let outcome = self.handle.describe_group(group, timeout);
+        let found = self.settle(&format!("describing the group {group}"), timeout, outcome)?;
+        // Asked for by name, a group that does not exist is "Dead".
+        Ok(found.filter(|group| group.state != "Dead"))
+    }
+}
+
+/// A topic without a usable answer.
+fn unanswered(message: &str) -> TopicError {
+    TopicError { code: -1, name: kafka_name(-1), message: message.to_owned() }
+}

@@ -1,0 +1,200 @@
+//! The program under test, `partition-autoscaler run`, in its own process.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use ureq::Agent;
+
+use crate::cluster::tail;
+use crate::process::{self, Process};
+use crate::wait::{self, PATIENCE};
+
+const LISTENING: &str = "listening on http://";
+const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How a sidecar is to be started; see [`Sidecar::builder`].
+#[derive(Debug, Clone)]
+pub struct Builder {
+    program: PathBuf,
+    configs: Vec<String>,
+    args: Vec<OsString>,
+    envs: Vec<(String, String)>,
+}
+
+impl Builder {
+    /// Text of a configuration file (TOML); may be repeated. Say `http.listen = "127.0.0.1:0"` in it to use the HTTP calls.
+    pub fn config(mut self, text: &str) -> Self {
+        self.configs.push(text.to_owned());
+        self
+    }
+
+    /// One more argument behind `run`; may be repeated.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// One more environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.envs.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the program and returns at once.
+    pub fn start(self) -> Sidecar {
+        let dir = process::work_dir("sidecar");
+        let mut command = Command::new(&self.program);
+        command.arg("run").current_dir(dir.path()).envs(self.envs).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let configs = self.configs.iter().enumerate().map(|(index, text)| {
+            let path = dir.path().join(format!("config-{index}.toml"));
+            fs::write(&path, text).expect("our own folder");
+            path
+        });
+        let configs: Vec<PathBuf> = configs.collect();
+        for path in &configs {
+            command.arg("--config").arg(path);
+        }
+        command.args(self.args);
+        let process = Process::start("the sidecar", command);
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        {
+            let mut child = process.child();
+            collect(child.stdout.take().expect("a piped output"), &lines);
+            collect(child.stderr.take().expect("a piped output"), &lines);
+        }
+        let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT));
+        Sidecar { process, lines, configs, agent: config.build().into(), _dir: dir }
+    }
+}
+
+/// Appends the lines of an output as they come.
+fn collect(output: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::clone(lines);
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        }
+    });
+}
+
+/// A started sidecar; killed when dropped.
+pub struct Sidecar {
+    process: Process,
+    lines: Arc<Mutex<Vec<String>>>,
+    configs: Vec<PathBuf>,
+    agent: Agent,
+    _dir: TempDir,
+}
+
+impl Sidecar {
+    /// A sidecar of this program; a test passes `env!("CARGO_BIN_EXE_partition-autoscaler")`.
+    pub fn builder(program: impl AsRef<Path>) -> Builder {
+        Builder { program: program.as_ref().to_owned(), configs: Vec::new(), args: Vec::new(), envs: Vec::new() }
+    }
+
+    /// Everything it has printed, both outputs, in the order of arrival.
+    pub fn log(&self) -> String {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+    }
+
+    /// Waits for a line of the log that contains `text`, past ones included, and returns the line.
+    #[track_caller]
+    pub fn wait_log(&self, text: &str) -> String {
+        self.wait(&format!("{text:?} in the log"), || {
+            let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.iter().find(|line| line.contains(text)).cloned()
+        })
+    }
+
+    #[track_caller]
+    fn wait<T>(&self, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+        wait::until_ok(PATIENCE, &format!("{what} of the sidecar"), || {
+            // Asked first, so that what a dying process printed last is still seen.
+            let ended = self.process.exit_status();
+            let answer = probe();
+            assert!(answer.is_some() || ended.is_none(), "the sidecar ended ({ended:?}) before {what}:\n{}", tail(&self.log()));
+            answer.ok_or_else(|| format!("end of its log:\n{}", tail(&self.log())))
+        })
+    }
+
+    /// `http://127.0.0.1:<port>`, as logged once the port is open.
+    #[track_caller]
+    pub fn url(&self) -> String {
+        let line = self.wait_log(LISTENING);
+        let address = line.split(LISTENING).nth(1).unwrap_or_default();
+        let end = address.find(|c: char| !c.is_ascii_digit() && !['.', ':'].contains(&c)).unwrap_or(address.len());
+        format!("http://{}", address.get(..end).unwrap_or_default())
+    }
+
+    /// `GET` of a path: status code and body.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let answer = self.agent.get(format!("{}{path}", self.url())).call();
+        let mut answer = answer.unwrap_or_else(|error| panic!("GET {path}: {error}\n{}", tail(&self.log())));
+        (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
+    }
+
+    /// `POST` of JSON to a path, with a bearer token if given: status code and body.
+    #[track_caller]
+    pub fn post(&self, path: &str, token: Option<&str>, body: &Value) -> (u16, String) {
+        let mut request = self.agent.post(format!("{}{path}", self.url()));
+        if let Some(token) = token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let answer = request.send_json(body);
+        let mut answer = answer.unwrap_or_else(|error| panic!("POST {path}: {error}\n{}", tail(&self.log())));
+        (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
+    }
+
+    /// `GET /v1/status`.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        let (code, body) = self.get("/v1/status");
+        assert_eq!(code, 200, "{body}");
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("the status is no JSON: {error}\n{body}"))
+    }
+
+    /// Waits until the status satisfies `wanted`, and returns it.
+    #[track_caller]
+    pub fn wait_status(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        wait::until_ok(PATIENCE, &format!("{what} in the status"), || {
+            let status = self.status();
+            if wanted(&status) { Ok(status) } else { Err(status.to_string()) }
+        })
+    }
+
+    /// `GET /metrics`.
+    #[track_caller]
+    pub fn metrics(&self) -> String {
+        let (code, body) = self.get("/metrics");
+        assert_eq!(code, 200, "{body}");
+        body
+    }
+
+    /// Replaces its configuration file (the first one), in one step.
+    pub fn write_config(&self, text: &str) {
+        let path = self.configs.first().expect("a sidecar with a configuration file");
+        let new = path.with_extension("new");
+        fs::write(&new, text).and_then(|()| fs::rename(&new, path)).expect("our own folder");
+    }
+
+    /// Waits for the end of the process.
+    #[track_caller]
+    pub fn wait_exit(&self) -> ExitStatus {
+        self.process.wait_exit(PATIENCE)
+    }
+
+    /// Its process, to send signals to.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}

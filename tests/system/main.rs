@@ -1,0 +1,5 @@
+//! Tests against real Kafka brokers and a stock Kafka Streams application.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod kit_selftest;
+mod recompute;
