@@ -90,8 +90,10 @@ pub fn parse(text: &str) -> Result<Description, ParseError> {
 ///
 /// An actuator answers with an array (all applications of the process) or a string (one of them), a JMX bridge with an object.
 fn unwrap_json(text: &str) -> Result<String, ParseError> {
-    let value: Value = serde_json::from_str(text)
-        .map_err(|e| ParseError::new(e.line().max(1), format!("the JSON around the description is broken: {e}")))?;
+    let value: Value = serde_json::from_str(text).map_err(|e| {
+        let found = "found neither a description (\"Topologies:\" or \"Sub-topology: N\") nor sound JSON around one";
+        ParseError::new(e.line().max(1), format!("{found}: {e}"))
+    })?;
     let mut texts = Vec::new();
     collect_texts(value, &mut texts);
     match (texts.pop(), texts.len()) {

@@ -1,5 +1,7 @@
 //! The line parser. Indentation means nothing: what a line is, its first word says.
 
+use std::collections::HashSet;
+
 use super::references;
 use super::{Block, Description, NodeKind, ParseError};
 
@@ -38,6 +40,7 @@ struct DraftBlock {
 struct Reader {
     topology: Option<String>,
     blocks: Vec<Block>,
+    ids: HashSet<(Option<String>, u32)>,
     block: Option<DraftBlock>,
     node: Option<Draft>,
 }
@@ -115,7 +118,7 @@ impl Reader {
             .ok()
             .filter(|_| digits)
             .ok_or_else(|| unexpected(number, line, "expected a number after \"Sub-topology:\""))?;
-        if self.blocks.iter().any(|block| block.id == id && block.topology == self.topology) {
+        if !self.ids.insert((self.topology.clone(), id)) {
             return Err(ParseError::new(
                 number,
                 format!("found subtopology {id} for the second time, expected the description of one application"),
