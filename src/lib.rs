@@ -2,7 +2,7 @@
 //!
 //! The rooms, from the top down: [`cli`] and [`http`] are thin shells; [`autoscaler`] holds the state machine and the loop that
 //! drives it; [`plan`] and [`topology`] are pure (no client, no clock, no input or output); [`kafka`] is the only place that talks
-//! to a broker; [`config`] turns what a user wrote into settings that cannot be wrong.
+//! to a broker; [`topology_source`] fetches texts; [`config`] turns what a user wrote into settings that cannot be wrong.
 
 pub mod autoscaler;
 pub mod cli;
@@ -11,3 +11,4 @@ pub mod http;
 pub mod kafka;
 pub mod plan;
 pub mod topology;
+pub mod topology_source;

@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub mod completions;
 pub mod config;
+pub mod describe_text;
 pub mod plan;
 pub mod run;
 pub mod snapshot;

@@ -1,14 +1,104 @@
 //! `partition-autoscaler topology`.
 
-use clap::Args;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use super::{Common, Failure};
+use clap::{Args, ValueEnum};
+
+use super::{Common, Failure, Output, describe_text, exit};
+use crate::plan::Snapshot;
+use crate::topology::{Overview, render};
+use crate::topology_source;
 
 /// Options of `topology`.
 #[derive(Debug, Args)]
-pub struct TopologyArgs {}
+#[command(after_help = "Without --describe, --url or --snapshot the topology of the configuration is shown.")]
+pub struct TopologyArgs {
+    #[command(flatten)]
+    given: Given,
+    /// Form of the answer [default: table, or json with --output json]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Given {
+    /// Read the text of Topology#describe() from a file, or from standard input (-)
+    #[arg(long, value_name = "FILE")]
+    describe: Option<PathBuf>,
+    /// Fetch the text of Topology#describe() from the running application
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Take topology and existing topics from a snapshot file, or from standard input (-)
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables for people
+    Table,
+    /// JSON for programs
+    Json,
+    /// A Mermaid flowchart
+    Mermaid,
+    /// A Graphviz graph
+    Dot,
+}
 
 /// Runs the command.
-pub fn run(_args: &TopologyArgs, _common: &Common) -> Result<u8, Failure> {
-    Err(Failure::failed("not built yet"))
+pub fn run(args: &TopologyArgs, common: &Common) -> Result<u8, Failure> {
+    let format = format(args.format, common.output)?;
+    let overview = overview(&args.given)?;
+    let text = match format {
+        Format::Table => render::table::render(&overview),
+        Format::Mermaid => render::mermaid::render(&overview),
+        Format::Dot => render::dot::render(&overview),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&overview.answer());
+            json.map_err(|e| Failure::failed(format!("cannot write the topology as JSON: {e}")))? + "\n"
+        }
+    };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // The reader (`head`) has seen enough.
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("cannot write to standard output: {e}"))),
+        _ => Ok(exit::OK),
+    }
+}
+
+fn format(format: Option<Format>, output: Output) -> Result<Format, Failure> {
+    match (format, output) {
+        (None, Output::Text) => Ok(Format::Table),
+        (None | Some(Format::Json), Output::Json) => Ok(Format::Json),
+        (Some(format), Output::Text) => Ok(format),
+        (Some(_), Output::Json) => Err(Failure::usage("--output json and --format ask for two forms, expected one of them")),
+    }
+}
+
+fn overview(given: &Given) -> Result<Overview, Failure> {
+    match given {
+        Given { describe: Some(path), .. } => Ok(Overview::of_description(&describe_text::from_file(path)?)),
+        Given { url: Some(url), .. } => Ok(Overview::of_description(&describe_text::from_url(url)?)),
+        Given { snapshot: Some(path), .. } => from_snapshot(path),
+        _ => from_configuration(),
+    }
+}
+
+fn from_snapshot(path: &Path) -> Result<Overview, Failure> {
+    let name = topology_source::name(path);
+    let snapshot: Snapshot = serde_json::from_str(&describe_text::read(path)?)
+        .map_err(|e| Failure::usage(format!("{name} is not a snapshot: {e}; expected what the snapshot command writes")))?;
+    let overview = match (&snapshot.topology, &snapshot.describe) {
+        (Some(topology), None) => Overview::of_topology(topology),
+        (None, Some(text)) => Overview::of_description(&describe_text::parse(&format!("describe of {name}"), text)?)
+            .with_stated(&snapshot.stated.clone().unwrap_or_default()),
+        _ => return Err(Failure::usage(format!("{name} is not a snapshot: expected either topology or describe in it"))),
+    };
+    Ok(overview.with_topics(snapshot.prefix(), |topic| snapshot.partitions.contains_key(topic)))
+}
+
+/// The one place where the topology settings of `--config` come in.
+fn from_configuration() -> Result<Overview, Failure> {
+    Err(Failure::usage("no topology given, expected one of --describe FILE, --url URL or --snapshot FILE"))
 }

@@ -1,5 +1,11 @@
 //! What an application reads, writes and stores: the model, and the ways to learn it.
 
+pub mod describe;
+pub mod infer;
 pub mod model;
+pub mod overview;
+pub mod render;
 
+pub use describe::Description;
 pub use model::{Pinned, Stated, Subtopology, Topology};
+pub use overview::Overview;
