@@ -45,37 +45,56 @@ pub fn copartition_groups(description: &Description) -> Vec<Vec<String>> {
     groups
 }
 
+/// The groups of one subtopology, each the topics of a connected part of the graph.
+///
+/// Whatever lies above two users of a store is tied together, so two stores with a node in common above them have the topics
+/// above that node in common. Only nodes that some topic reaches can tie anything.
 fn groups_of_block(block: &Block) -> Vec<BTreeSet<&str>> {
     let by_name: HashMap<&str, &Node> = block.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
-    let mut users: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
+    let above = |name: &str| by_name.get(name).into_iter().flat_map(|node| strs(&node.predecessors));
+    let below = |name: &str| by_name.get(name).into_iter().flat_map(|node| strs(&node.successors));
+    let topics = |name: &str| by_name.get(name).into_iter().flat_map(|node| strs(topics_of(node)));
+    let stores = |name: &str| by_name.get(name).into_iter().flat_map(|node| strs(stores_of(node)));
+
+    let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for node in &block.nodes {
-        if let NodeKind::Processor { stores } = &node.kind {
-            for store in stores {
-                users.entry(store).or_default().insert(&node.name);
-            }
+        for store in stores_of(node) {
+            users.entry(store).or_default().insert(&node.name);
         }
     }
-    users
-        .into_values()
-        .filter(|users| users.len() > 1)
-        .map(|users| topics_above(&by_name, users))
-        .filter(|topics| topics.len() > 1)
-        .collect()
+    users.retain(|_, users| users.len() > 1);
+
+    let fed = reach(by_name.keys().copied().filter(|name| topics(name).next().is_some()), below);
+    let tied = reach(users.values().flatten().copied().filter(|name| fed.contains(name)), |name| {
+        above(name).filter(|name| fed.contains(name))
+    });
+    let mut grouped = HashSet::new();
+    let mut groups = Vec::new();
+    for start in tied.iter().copied() {
+        if !grouped.contains(start) {
+            let part = reach([start], |name| {
+                let beside: Vec<&str> = stores(name).filter_map(|store| users.remove(store)).flatten().collect();
+                above(name).chain(below(name)).chain(beside).filter(|name| tied.contains(name))
+            });
+            groups.push(part.iter().copied().flat_map(topics).collect());
+            grouped.extend(part);
+        }
+    }
+    groups.retain(|group: &BTreeSet<&str>| group.len() > 1);
+    groups
 }
 
-/// The source topics from which any of the nodes can be reached.
-fn topics_above<'a>(by_name: &HashMap<&'a str, &'a Node>, nodes: HashSet<&'a str>) -> BTreeSet<&'a str> {
-    let mut topics = BTreeSet::new();
-    let mut open: Vec<&str> = nodes.iter().copied().collect();
-    let mut seen = nodes;
+/// The names that can be reached from some of them, those included.
+fn reach<'a, I: Iterator<Item = &'a str>>(
+    start: impl IntoIterator<Item = &'a str>,
+    mut next: impl FnMut(&'a str) -> I,
+) -> HashSet<&'a str> {
+    let mut open: Vec<&str> = start.into_iter().collect();
+    let mut seen: HashSet<&str> = open.iter().copied().collect();
     while let Some(name) = open.pop() {
-        let Some(node) = by_name.get(name) else { continue };
-        if let NodeKind::Source { topics: read, .. } = &node.kind {
-            topics.extend(read.iter().map(String::as_str));
-        }
-        open.extend(node.predecessors.iter().map(String::as_str).filter(|above| seen.insert(above)));
+        open.extend(next(name).filter(|other| seen.insert(other)));
     }
-    topics
+    seen
 }
 
 fn join<'a>(groups: &mut Vec<BTreeSet<&'a str>>, mut group: BTreeSet<&'a str>) {
@@ -91,14 +110,7 @@ fn join<'a>(groups: &mut Vec<BTreeSet<&'a str>>, mut group: BTreeSet<&'a str>) {
 
 /// The topics that the sources of a block read by name.
 pub(super) fn source_topics(block: &Block) -> impl Iterator<Item = &str> {
-    block
-        .nodes
-        .iter()
-        .flat_map(|node| match &node.kind {
-            NodeKind::Source { topics, .. } => topics.as_slice(),
-            _ => &[],
-        })
-        .map(String::as_str)
+    block.nodes.iter().flat_map(|node| strs(topics_of(node)))
 }
 
 /// The topics that the sinks of a block write by name.
@@ -107,4 +119,16 @@ pub(super) fn sink_topics(block: &Block) -> impl Iterator<Item = &str> {
         NodeKind::Sink { topic } => topic.as_deref(),
         _ => None,
     })
+}
+
+fn topics_of(node: &Node) -> &[String] {
+    if let NodeKind::Source { topics, .. } = &node.kind { topics } else { &[] }
+}
+
+fn stores_of(node: &Node) -> &[String] {
+    if let NodeKind::Processor { stores } = &node.kind { stores } else { &[] }
+}
+
+fn strs(names: &[String]) -> impl Iterator<Item = &str> {
+    names.iter().map(String::as_str)
 }
