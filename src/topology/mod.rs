@@ -1,7 +1,7 @@
 //! What an application reads, writes and stores: the model, and the ways to learn it.
 
 pub mod describe;
-pub mod infer;
+mod text_hints;
 pub mod model;
 pub mod overview;
 pub mod render;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::describe::{Block, Description, NodeKind};
-use super::infer;
+use super::text_hints;
 use super::{Pinned, Stated, Subtopology, Topology};
 
 /// A topology with the certainty of each of its parts.
@@ -122,13 +122,13 @@ struct Known<'a> {
 impl Overview {
     /// What a text tells by itself.
     pub fn of_description(description: &Description) -> Self {
-        let candidates = infer::repartition_candidates(description);
+        let candidates = text_hints::repartition_candidates(description);
         Self {
             origin: Origin::Text,
             subtopologies: description.blocks.iter().map(Part::of_block).collect(),
             warnings: notices(description, &candidates),
             repartition_topics: candidates.into_iter().map(|topic| (topic, Standing::Inferred)).collect(),
-            copartition_groups: infer::copartition_groups(description),
+            copartition_groups: text_hints::copartition_groups(description),
             groups_from: Origin::Text,
             changelogs: None,
             global_topics: BTreeSet::new(),
@@ -246,8 +246,8 @@ impl Part {
             id: block.id,
             topology: block.topology.clone(),
             global: block.global,
-            sources: infer::source_topics(block).map(str::to_owned).collect(),
-            sinks: infer::sink_topics(block).map(str::to_owned).collect(),
+            sources: text_hints::source_topics(block).map(str::to_owned).collect(),
+            sinks: text_hints::sink_topics(block).map(str::to_owned).collect(),
             nodes: Some(block.nodes.len()),
             ..Self::default()
         };
@@ -297,9 +297,9 @@ fn stated(topics: &[String]) -> BTreeMap<String, Standing> {
 fn notices(description: &Description, candidates: &BTreeSet<String>) -> Vec<Notice> {
     let mut notices = Vec::new();
     let tasks = || description.blocks.iter().filter(|block| !block.global);
-    let read: BTreeSet<&str> = tasks().flat_map(infer::source_topics).collect();
-    let written: BTreeSet<&str> = tasks().flat_map(infer::sink_topics).collect();
-    let lonely = |topic: &&&str| infer::is_repartition_name(topic) && !candidates.contains(**topic);
+    let read: BTreeSet<&str> = tasks().flat_map(text_hints::source_topics).collect();
+    let written: BTreeSet<&str> = tasks().flat_map(text_hints::sink_topics).collect();
+    let lonely = |topic: &&&str| text_hints::is_repartition_name(topic) && !candidates.contains(**topic);
     for topic in written.iter().filter(lonely) {
         notices.push(Notice {
             code: "REPARTITION_NOT_READ",
