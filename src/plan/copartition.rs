@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::counts::{BASE, NOW, Pair, World};
+use super::decision::Code;
 use super::model::Model;
 
 /// Groups that share topics, each bundle in order of enforcement. Groups are enforced one by one and never merged.
@@ -107,6 +108,17 @@ pub(crate) enum Refusal {
         /// The baseline had them equal, so the others are expected to follow.
         were_equal: bool,
     },
+}
+
+impl Refusal {
+    /// The code that it comes under.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Pinned { .. } => Code::PinnedConflict,
+            Self::Inputs { were_equal: false, .. } => Code::CopartitionMismatch,
+            Self::Inputs { were_equal: true, .. } => Code::WaitingForCopartition,
+        }
+    }
 }
 
 /// Every group that Kafka refuses now. Whatever the order of the visit, the outcome is the same: no count that it changes is compared.

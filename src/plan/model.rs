@@ -122,11 +122,10 @@ impl<'a> Builder<'a> {
         let index = self.subtopologies.len();
         let matched = self.matched(subtopology, existing);
         let mut sources = BTreeSet::new();
-        for raw in subtopology.sources.iter().map(String::as_str).filter(|raw| !self.global.contains(raw)) {
-            sources.insert(self.intern(raw, named, matched.contains(raw)));
-        }
-        for raw in matched.iter().filter(|raw| !self.global.contains(raw.as_str())) {
-            sources.insert(self.intern(raw, named, true));
+        for raw in subtopology.sources.iter().chain(&matched) {
+            if !self.global.contains(raw.as_str()) {
+                sources.insert(self.intern(raw, named, matched.contains(raw)));
+            }
         }
         if sources.is_empty() {
             return; // it only feeds a global store: no tasks, no internal topics
