@@ -39,7 +39,9 @@ pub fn run(args: &PlanArgs, common: &Common) -> Result<u8, Failure> {
 
 /// The plan of the live application.
 fn live(_args: &PlanArgs, _common: &Common) -> Result<u8, Failure> {
-    Err(Failure::usage("a plan of the live application needs the Kafka connection; give --snapshot FILE to plan from a saved snapshot"))
+    Err(Failure::usage(
+        "a plan of the live application needs the Kafka connection; give --snapshot FILE to plan from a saved snapshot",
+    ))
 }
 
 /// Exit code of a decision.
@@ -65,9 +67,12 @@ fn read(file: &Path) -> Result<Snapshot, Failure> {
 fn set_counts(what_if: &[String], partitions: &mut BTreeMap<String, u32>) -> Result<(), Failure> {
     for entry in what_if {
         let parsed = entry.rsplit_once('=').filter(|(topic, _)| !topic.is_empty());
-        let count = parsed.and_then(|(topic, count)| count.parse::<u32>().ok().filter(|&count| count > 0).map(|count| (topic, count)));
+        let count =
+            parsed.and_then(|(topic, count)| count.parse::<u32>().ok().filter(|&count| count > 0).map(|count| (topic, count)));
         let Some((topic, count)) = count else {
-            return Err(Failure::usage(format!("--set-count {entry}: expected TOPIC=COUNT with a count of 1 or more, as in orders=12")));
+            return Err(Failure::usage(format!(
+                "--set-count {entry}: expected TOPIC=COUNT with a count of 1 or more, as in orders=12"
+            )));
         };
         partitions.insert(topic.to_owned(), count);
     }
@@ -79,7 +84,8 @@ fn apply_setting(setting: &str, snapshot: &mut Snapshot, knowledge: &mut Knowled
     let Some((key, value)) = setting.split_once('=') else {
         return Err(Failure::usage(format!("--set {setting}: expected KEY=VALUE")));
     };
-    let number = || value.parse::<u32>().map_err(|_| Failure::usage(format!("--set {setting}: expected a number, found {value}")));
+    let number =
+        || value.parse::<u32>().map_err(|_| Failure::usage(format!("--set {setting}: expected a number, found {value}")));
     match key {
         "max.new.partitions" => knowledge.max_new_partitions = number()?,
         "topology.prefix" => snapshot.prefix = Some(value.to_owned()),
@@ -132,7 +138,9 @@ fn text(decision: &Decision) -> String {
         out.push(table.to_string());
     }
     let conflicts = decision.conflicts.iter();
-    out.extend(conflicts.map(|(topic, conflict)| format!("conflict: {topic} has {}, expected {}", conflict.found, conflict.expected)));
+    out.extend(
+        conflicts.map(|(topic, conflict)| format!("conflict: {topic} has {}, expected {}", conflict.found, conflict.expected)),
+    );
     for (topic, counts) in &decision.possible_counts {
         let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
         out.push(format!("possible: {topic} {}", counts.join(" or ")));

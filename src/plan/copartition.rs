@@ -137,7 +137,8 @@ fn refusal(world: &World<'_>, group: &[usize]) -> Option<Refusal> {
     let count = |topic: usize| world.inputs[topic][NOW];
     let equal = inputs.iter().all(|&topic| count(topic) == count(widest));
     // counts only grow, so a pinned topic below the widest input is lost whether or not the other inputs follow
-    if let Some(topic) = pinned().find(|&topic| world.pins[topic] < count(widest) || (equal && world.pins[topic] > count(widest))) {
+    if let Some(topic) = pinned().find(|&topic| world.pins[topic] < count(widest) || (equal && world.pins[topic] > count(widest)))
+    {
         return Some(Refusal::Pinned { topic, other: widest });
     }
     if equal {

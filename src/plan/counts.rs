@@ -82,7 +82,8 @@ impl Bounds {
 fn lowest(world: &World<'_>, widest: &[Pair], direct: &[Pair], low: &mut [Pair], at: usize) {
     let model = world.model;
     let mut settled = vec![false; model.subtopologies.len()];
-    let mut queue: BinaryHeap<Reverse<(u32, usize)>> = repartition(model).map(|id| (low[id][at], id)).filter(known).map(Reverse).collect();
+    let mut queue: BinaryHeap<Reverse<(u32, usize)>> =
+        repartition(model).map(|id| (low[id][at], id)).filter(known).map(Reverse).collect();
     while let Some(Reverse((count, topic))) = queue.pop() {
         if low[topic][at] < count {
             continue;

@@ -266,7 +266,8 @@ fn apart(world: &World<'_>, bounds: &Bounds, bundles: &Bundles, topics: &[usize]
         let mut part = Part { topics, outcomes: BTreeSet::from([Vec::new()]), complete: true };
         for topic in &part.topics {
             let counts = &counts[topic];
-            let longer = |outcome: &Vec<Pair>| counts.iter().map(|&count| [outcome.as_slice(), &[count]].concat()).collect::<Vec<_>>();
+            let longer =
+                |outcome: &Vec<Pair>| counts.iter().map(|&count| [outcome.as_slice(), &[count]].concat()).collect::<Vec<_>>();
             part.outcomes = part.outcomes.iter().flat_map(longer).take(MAX_OPTIONS).collect();
             part.complete &= part.outcomes.len() < MAX_OPTIONS && counts.len() < MAX_OPTIONS;
         }
@@ -276,7 +277,13 @@ fn apart(world: &World<'_>, bounds: &Bounds, bundles: &Bundles, topics: &[usize]
 }
 
 /// Every count that a topic could have, whatever the others have.
-fn spread(world: &World<'_>, bounds: &Bounds, bundles: &Bundles, topics: &[usize], fits: &Fits<'_>) -> BTreeMap<usize, BTreeSet<Pair>> {
+fn spread(
+    world: &World<'_>,
+    bounds: &Bounds,
+    bundles: &Bundles,
+    topics: &[usize],
+    fits: &Fits<'_>,
+) -> BTreeMap<usize, BTreeSet<Pair>> {
     let model = world.model;
     let mut counts: BTreeMap<usize, BTreeSet<Pair>> = BTreeMap::new();
     let mut work: Vec<usize> = topics.to_vec();

@@ -7,14 +7,14 @@ use super::model::Model;
 use super::snapshot::{Knowledge, Protocol, Snapshot};
 use super::verdict;
 use super::worlds::{self, Answer, Facts};
-use crate::topology::copartition_hints::joined;
+use crate::topology::copartition_hints::{Group, Hints, joined, joined_in_order};
 use crate::topology::describe::{self, Description, NodeKind};
 use crate::topology::infer::{self, Cluster, Inference};
 use crate::topology::pattern::TopicPattern;
 use crate::topology::{Stated, Topology, names};
 
-/// Unsure copartition groups that are tried in every combination.
-const MAX_COMBINED: usize = 5;
+/// Combinations of what is unsure that are tried.
+const MAX_WAYS: usize = 64;
 
 /// Sets of inputs that are rehearsed one by one; where there are more, only all inputs together are.
 const MAX_REHEARSED: usize = 100;
@@ -103,22 +103,22 @@ impl Planner {
 
     /// Every topology that the sources allow: one, unless copartition groups are unsure.
     fn variants(&self, counts: &Counts<'_>) -> Vec<Topology> {
-        let Inference { topology, unsure_groups } = match &self.source {
+        let Inference { topology, hints } = match &self.source {
             Source::Exact(topology) => return vec![topology.clone()],
             Source::Described { description, stated } => infer::infer(description, &self.prefix, stated, counts),
         };
-        if unsure_groups.is_empty() {
-            return vec![topology];
+        let Some(hints) = hints else { return vec![topology] };
+        let mut variants: Vec<Topology> = Vec::new();
+        for groups in ways(&hints) {
+            let reversed: Vec<Group> = groups.iter().rev().cloned().collect();
+            for copartition_groups in [joined(groups.clone()), joined_in_order(&groups), joined_in_order(&reversed)] {
+                let known = variants.iter().any(|variant| same_groups(&variant.copartition_groups, &copartition_groups));
+                if !known {
+                    variants.push(Topology { copartition_groups, ..topology.clone() });
+                }
+            }
         }
-        choices(unsure_groups.len())
-            .into_iter()
-            .map(|chosen| {
-                let mut variant = topology.clone();
-                variant.copartition_groups.extend(chosen.into_iter().filter_map(|group| unsure_groups.get(group).cloned()));
-                variant.copartition_groups = joined(variant.copartition_groups);
-                variant
-            })
-            .collect()
+        variants
     }
 
     /// The topics that a decision hangs on.
@@ -158,11 +158,13 @@ impl Planner {
         let mut questions: Vec<Question> = Vec::new();
         for class in self.classes(partitions, &inputs) {
             let mut grown = partitions.clone();
-            grown.extend(class.iter().filter_map(|input| inputs.get(input).map(|count| (input.clone(), count.saturating_mul(2)))));
+            grown
+                .extend(class.iter().filter_map(|input| inputs.get(input).map(|count| (input.clone(), count.saturating_mul(2)))));
             let unlimited = Knowledge { max_new_partitions: u32::MAX, ..knowledge.clone() };
             let decision = self.decide(&inputs, &grown, &unlimited);
             if decision.decision == Verdict::Blocked {
-                questions.extend(decision.questions.into_iter().filter(|question| !questions.contains(question)).collect::<Vec<_>>());
+                questions
+                    .extend(decision.questions.into_iter().filter(|question| !questions.contains(question)).collect::<Vec<_>>());
             }
         }
         questions
@@ -171,7 +173,11 @@ impl Planner {
     fn inputs(&self, partitions: &CountsByName) -> CountsByName {
         let empty = CountsByName::new();
         let counts = Counts { baseline: &empty, partitions };
-        let models = self.variants(&counts).into_iter().take(1).map(|topology| Model::compile(&self.prefix, &topology, counts.topics().into_iter()));
+        let models = self
+            .variants(&counts)
+            .into_iter()
+            .take(1)
+            .map(|topology| Model::compile(&self.prefix, &topology, counts.topics().into_iter()));
         let topics = models.flat_map(|model| model.topics).filter(|topic| !topic.repartition);
         topics.filter_map(|topic| partitions.get(&topic.name).map(|&count| (topic.name, count))).collect()
     }
@@ -179,7 +185,8 @@ impl Planner {
     /// Sets of inputs that copartition groups keep equal, and the set of all.
     fn classes(&self, partitions: &CountsByName, inputs: &CountsByName) -> Vec<BTreeSet<String>> {
         let counts = Counts { baseline: inputs, partitions };
-        let mut groups: Vec<Vec<String>> = self.variants(&counts).into_iter().flat_map(|topology| topology.copartition_groups).collect();
+        let mut groups: Vec<Vec<String>> =
+            self.variants(&counts).into_iter().flat_map(|topology| topology.copartition_groups).collect();
         groups.iter_mut().for_each(|group| group.retain(|topic| inputs.contains_key(topic)));
         groups.extend(inputs.keys().map(|input| vec![input.clone()]));
         groups.retain(|group| !group.is_empty());
@@ -195,17 +202,31 @@ impl Planner {
     }
 }
 
-/// Which of some unsure things to take: every combination; beyond a handful none, all, and each one alone or left out.
-fn choices(count: usize) -> Vec<Vec<usize>> {
-    if count <= MAX_COMBINED {
-        return (0..1_usize << count).map(|bits| (0..count).filter(|&at| bits >> at & 1 == 1).collect()).collect();
+/// Every combination of what is unsure; where there are too many, what deviates from the likeliest in one choice.
+fn ways(hints: &Hints) -> Vec<Vec<Group>> {
+    let likeliest: Vec<&Vec<Group>> = hints.choices.iter().filter_map(|choice| choice.first()).collect();
+    let mut ways: Vec<Vec<&Vec<Group>>> = vec![Vec::new()];
+    for choice in &hints.choices {
+        ways = ways
+            .iter()
+            .flat_map(|way| choice.iter().map(move |groups| [way.as_slice(), &[groups]].concat()))
+            .take(MAX_WAYS + 1)
+            .collect();
     }
-    let mut choices = vec![Vec::new(), (0..count).collect()];
-    for at in 0..count {
-        choices.push(vec![at]);
-        choices.push((0..count).filter(|&other| other != at).collect());
+    if ways.len() > MAX_WAYS {
+        ways = vec![likeliest.clone()];
+        for (at, choice) in hints.choices.iter().enumerate() {
+            for groups in choice.iter().skip(1) {
+                let deviating = likeliest.iter().enumerate().map(|(other, likely)| if other == at { groups } else { *likely });
+                ways.push(deviating.collect());
+            }
+        }
     }
-    choices
+    ways.into_iter().map(|way| hints.sure.iter().chain(way.into_iter().flatten()).cloned().collect()).collect()
+}
+
+fn same_groups(a: &[Group], b: &[Group]) -> bool {
+    a.len() == b.len() && a.iter().all(|group| b.contains(group))
 }
 
 struct Counts<'a> {

@@ -71,7 +71,9 @@ impl<'a> Reasons<'a> {
             return self.chain(topic);
         }
         let partner = self.model.groups.iter().rev().filter(|group| group.contains(&topic)).flatten().copied();
-        let same = |other: &usize| *other != topic && (self.is_root(*other) || self.computed(*other) == count) && self.count(*other) == count;
+        let same = |other: &usize| {
+            *other != topic && (self.is_root(*other) || self.computed(*other) == count) && self.count(*other) == count
+        };
         let partner = partner.filter(same).min_by_key(|&other| self.model.topics[other].repartition);
         match partner {
             Some(partner) => {
@@ -87,13 +89,17 @@ impl<'a> Reasons<'a> {
     pub fn changelog(&self, subtopology: usize) -> Vec<String> {
         let tasks = self.trial.settled.tasks[subtopology];
         let sources = self.model.subtopologies[subtopology].sources.iter().copied();
-        let widest = sources.filter(|&topic| self.count(topic) == tasks).min_by_key(|&topic| self.model.topics[topic].repartition);
+        let widest =
+            sources.filter(|&topic| self.count(topic) == tasks).min_by_key(|&topic| self.model.topics[topic].repartition);
         let mut chain = match widest {
             Some(topic) if self.model.topics[topic].repartition => self.repartition(topic),
             Some(topic) => self.chain(topic),
             None => Vec::new(),
         };
-        chain.push(format!("subtopology {} has {tasks} tasks, its changelogs one partition for each -> {tasks}", self.id(subtopology)));
+        chain.push(format!(
+            "subtopology {} has {tasks} tasks, its changelogs one partition for each -> {tasks}",
+            self.id(subtopology)
+        ));
         chain
     }
 
@@ -107,7 +113,13 @@ impl<'a> Reasons<'a> {
                 break;
             }
             let topics = &self.model.topics;
-            steps.push(format!("subtopology {} reads {} and writes {} -> {}", self.id(link.subtopology), topics[link.source].name, topics[at].name, self.computed(at)));
+            steps.push(format!(
+                "subtopology {} reads {} and writes {} -> {}",
+                self.id(link.subtopology),
+                topics[link.source].name,
+                topics[at].name,
+                self.computed(at)
+            ));
             at = link.source;
         }
         steps.push(self.beginning(at));

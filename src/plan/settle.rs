@@ -104,17 +104,23 @@ impl Settled {
 
     fn count_tasks(&mut self, world: &World<'_>, kept: &[Vec<Outcome>]) {
         let model = world.model;
-        let count = |topic: usize, counts: &[Pair]| if model.topics[topic].repartition { counts[topic][NOW] } else { world.inputs[topic][NOW] };
+        let count = |topic: usize, counts: &[Pair]| {
+            if model.topics[topic].repartition { counts[topic][NOW] } else { world.inputs[topic][NOW] }
+        };
         for subtopology in &model.subtopologies {
             self.tasks.push(subtopology.sources.iter().map(|&topic| count(topic, &self.counts)).max().unwrap_or(0));
         }
-        let varying: BTreeSet<usize> = self.possible.keys().flat_map(|&topic| model.topics[topic].readers.iter().copied()).collect();
+        let varying: BTreeSet<usize> =
+            self.possible.keys().flat_map(|&topic| model.topics[topic].readers.iter().copied()).collect();
         for index in varying {
             let sources = &model.subtopologies[index].sources;
-            let fixed = sources.iter().filter(|topic| !self.possible.contains_key(topic)).map(|&topic| count(topic, &self.counts)).max();
+            let fixed =
+                sources.iter().filter(|topic| !self.possible.contains_key(topic)).map(|&topic| count(topic, &self.counts)).max();
             let mut tasks = BTreeSet::from([fixed.unwrap_or(0)]);
             for outcomes in kept {
-                let widest = |outcome: &Outcome| sources.iter().filter_map(|topic| outcome.get(topic)).map(|count| count[NOW]).max().unwrap_or(0);
+                let widest = |outcome: &Outcome| {
+                    sources.iter().filter_map(|topic| outcome.get(topic)).map(|count| count[NOW]).max().unwrap_or(0)
+                };
                 let offers: BTreeSet<u32> = outcomes.iter().map(widest).collect();
                 if !offers.is_empty() {
                     tasks = tasks.iter().flat_map(|&fixed| offers.iter().map(move |&offer| fixed.max(offer))).collect();

@@ -28,16 +28,18 @@ pub(crate) fn decide(mut cases: Vec<Case>, knowledge: &Knowledge) -> Decision {
     if cases.iter().any(Case::is_explained) {
         cases.retain(Case::is_explained);
     }
-    let Some(first) = cases.first() else { return Decision::none("the topology has no subtopology with tasks, so nothing can grow") };
+    let Some(first) = cases.first() else {
+        return Decision::none("the topology has no subtopology with tasks, so nothing can grow");
+    };
     let plans: Vec<Plan> = cases.iter().map(|case| Plan::of(&case.model, &case.facts, &case.answer.trial)).collect();
     let same = plans.iter().all(|plan| Some(plan) == plans.first());
     let in_question = cases.iter().any(|case| !case.answer.in_question.is_empty());
     let mut decision = first.missing().unwrap_or_else(|| match () {
         () if same && plans.first().is_some_and(Plan::is_refused) => first.refused(),
         () if cases.len() == 1 && !first.answer.trial.settled.unexplained.is_empty() => first.unexplained(),
+        () if !in_question && cases.iter().all(Case::depends_on_order) => order_dependent(&cases),
         () if !same || in_question => ambiguous(&cases, &plans, same),
         () if !first.answer.trial.settled.unexplained.is_empty() => first.unexplained(),
-        () if first.depends_on_order() => first.order_dependent(),
         () => first.plan(knowledge),
     });
     decision.warnings.extend(first.warnings());
@@ -60,7 +62,9 @@ fn ambiguous(cases: &[Case], plans: &[Plan], same: bool) -> Decision {
     }
     let raw: Vec<String> = pins.keys().map(|&raw| raw.to_owned()).collect();
     let mut possible_counts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-    for (name, counts) in plans.iter().flat_map(Plan::targets).chain(pins.values().map(|(name, counts)| (*name, counts.iter().copied().collect()))) {
+    for (name, counts) in
+        plans.iter().flat_map(Plan::targets).chain(pins.values().map(|(name, counts)| (*name, counts.iter().copied().collect())))
+    {
         possible_counts.entry(name.to_owned()).or_default().extend(counts);
     }
     let mut questions = Vec::new();
@@ -69,7 +73,8 @@ fn ambiguous(cases: &[Case], plans: &[Plan], same: bool) -> Decision {
     }
     if !same {
         let first = cases.first().map(Case::groups).unwrap_or_default();
-        let differing: BTreeSet<Vec<String>> = cases.iter().flat_map(Case::groups).filter(|group| !first.contains(group)).collect();
+        let differing: BTreeSet<Vec<String>> =
+            cases.iter().flat_map(Case::groups).filter(|group| !first.contains(group)).collect();
         questions.push(questions::copartition_groups(&differing.into_iter().collect::<Vec<_>>()));
     }
     let message = match questions.first() {
@@ -82,6 +87,35 @@ fn ambiguous(cases: &[Case], plans: &[Plan], same: bool) -> Decision {
         questions,
         ..blocked(Code::Ambiguous, message)
     }
+}
+
+/// Whatever else is not known, the order of the visit decides.
+fn order_dependent(cases: &[Case]) -> Decision {
+    let mut possible_counts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    let mut inputs = BTreeSet::new();
+    for case in cases {
+        for topic in case.internal_topics() {
+            possible_counts.entry(topic.name.to_owned()).or_default().extend(topic.targets);
+        }
+        let varying: Vec<usize> = case.answer.trial.settled.possible.keys().copied().collect();
+        inputs.extend(case.inputs_feeding(&varying));
+    }
+    let possible_counts: BTreeMap<String, Vec<u32>> = possible_counts
+        .into_iter()
+        .filter(|(_, counts)| counts.len() > 1)
+        .map(|(name, counts)| (name, counts.into_iter().collect()))
+        .collect();
+    let words = listed(
+        possible_counts
+            .iter()
+            .map(|(name, counts)| format!("{name} {}", counts.iter().map(u32::to_string).collect::<Vec<_>>().join(" or "))),
+    );
+    let message = format!(
+        "counts depend on the order in which Kafka Streams visits the subtopologies, which cannot be seen: {words}; \
+         grow the inputs so that every order gives the same"
+    );
+    let questions = vec![questions::order(&inputs.into_iter().collect::<Vec<_>>())];
+    Decision { possible_counts, questions, ..blocked(Code::OrderDependent, message) }
 }
 
 impl Case {
@@ -107,15 +141,19 @@ impl Case {
 
     fn missing(&self) -> Option<Decision> {
         let topics = self.model.topics.iter().enumerate();
-        let missing: Vec<usize> =
-            topics.filter(|(id, topic)| !topic.repartition && !topic.optional && self.input(*id, NOW) == 0).map(|(id, _)| id).collect();
+        let missing: Vec<usize> = topics
+            .filter(|(id, topic)| !topic.repartition && !topic.optional && self.input(*id, NOW) == 0)
+            .map(|(id, _)| id)
+            .collect();
         if missing.is_empty() {
             return None;
         }
         let names = listed(missing.iter().map(|&topic| self.name(topic).to_owned()));
-        let message = format!("source topic {names} does not exist, so the application cannot run; create it, or correct the topology");
+        let message =
+            format!("source topic {names} does not exist, so the application cannot run; create it, or correct the topology");
         let known = missing.iter().filter(|&&topic| self.input(topic, BASE) > 0);
-        let conflicts = known.map(|&topic| (self.name(topic).to_owned(), Conflict { found: 0, expected: self.input(topic, BASE) }));
+        let conflicts =
+            known.map(|&topic| (self.name(topic).to_owned(), Conflict { found: 0, expected: self.input(topic, BASE) }));
         Some(Decision { conflicts: conflicts.collect(), ..blocked(Code::MissingSourceTopics, message) })
     }
 
@@ -147,7 +185,9 @@ impl Case {
                 self.name(other),
                 count(other)
             );
-            let conflicts = pinned.iter().map(|&(topic, other)| (self.name(topic).to_owned(), Conflict { found: count(topic), expected: count(other) }));
+            let conflicts = pinned
+                .iter()
+                .map(|&(topic, other)| (self.name(topic).to_owned(), Conflict { found: count(topic), expected: count(other) }));
             return Decision { conflicts: conflicts.collect(), ..blocked(Code::PinnedConflict, message) };
         }
         let mut conflicts = BTreeMap::new();
@@ -158,19 +198,27 @@ impl Case {
             waiting &= were_equal;
             let widest = topics.iter().map(|&topic| count(topic)).max().unwrap_or(0);
             let narrow = topics.iter().filter(|&&topic| count(topic) < widest);
-            conflicts.extend(narrow.map(|&topic| (self.name(topic).to_owned(), Conflict { found: count(topic), expected: widest })));
-            let sentence = topics.iter().map(|&topic| format!("{} has {}", self.name(topic), count(topic))).collect::<Vec<_>>().join(", ");
+            conflicts
+                .extend(narrow.map(|&topic| (self.name(topic).to_owned(), Conflict { found: count(topic), expected: widest })));
+            let sentence =
+                topics.iter().map(|&topic| format!("{} has {}", self.name(topic), count(topic))).collect::<Vec<_>>().join(", ");
             if !words.contains(&sentence) {
                 words.push(sentence);
             }
         }
         let words = words.join("; ");
         let (decision, code, message) = match waiting {
-            true => (Verdict::Waiting, Code::WaitingForCopartition, format!("waiting for copartitioned inputs to agree as before: {words}")),
+            true => (
+                Verdict::Waiting,
+                Code::WaitingForCopartition,
+                format!("waiting for copartitioned inputs to agree as before: {words}"),
+            ),
             false => (
                 Verdict::Blocked,
                 Code::CopartitionMismatch,
-                format!("copartitioned inputs differ: {words}; grow the narrower ones, for internal topics cannot make up for it"),
+                format!(
+                    "copartitioned inputs differ: {words}; grow the narrower ones, for internal topics cannot make up for it"
+                ),
             ),
         };
         Decision { decision, conflicts, ..blocked(code, message) }
@@ -179,8 +227,10 @@ impl Case {
     fn unexplained(&self) -> Decision {
         let strange = &self.answer.trial.settled.unexplained;
         let mismatch = strange.values().any(|topic| !topic.no_baseline);
-        let topics: Vec<usize> = strange.iter().filter(|(_, topic)| topic.no_baseline != mismatch).map(|(&topic, _)| topic).collect();
-        let conflicts: BTreeMap<String, Conflict> = strange.iter().map(|(&topic, of)| (self.name(topic).to_owned(), of.conflict)).collect();
+        let topics: Vec<usize> =
+            strange.iter().filter(|(_, topic)| topic.no_baseline != mismatch).map(|(&topic, _)| topic).collect();
+        let conflicts: BTreeMap<String, Conflict> =
+            strange.iter().map(|(&topic, of)| (self.name(topic).to_owned(), of.conflict)).collect();
         let raw: Vec<String> = strange.keys().map(|&topic| self.raw(topic).to_owned()).collect();
         let words = |topic: &usize| {
             strange.get(topic).map_or_else(String::new, |of| {
@@ -245,22 +295,8 @@ impl Case {
     }
 
     fn depends_on_order(&self) -> bool {
-        !self.answer.trial.settled.complete || self.internal_topics().iter().any(|topic| topic.targets.len() > 1)
-    }
-
-    fn order_dependent(&self) -> Decision {
-        let several = self.internal_topics().into_iter().filter(|topic| topic.targets.len() > 1);
-        let possible_counts: BTreeMap<String, Vec<u32>> = several.map(|topic| (topic.name.to_owned(), topic.targets)).collect();
-        let words = listed(possible_counts.iter().map(|(name, counts)| {
-            format!("{name} {}", counts.iter().map(u32::to_string).collect::<Vec<_>>().join(" or "))
-        }));
-        let message = format!(
-            "counts depend on the order in which Kafka Streams visits the subtopologies, which cannot be seen: {words}; \
-             grow the inputs so that every order gives the same"
-        );
-        let varying: Vec<usize> = self.answer.trial.settled.possible.keys().copied().collect();
-        let questions = vec![questions::order(&self.inputs_feeding(&varying))];
-        Decision { possible_counts, questions, ..blocked(Code::OrderDependent, message) }
+        let runs = self.is_explained() && self.answer.trial.refused().is_none();
+        runs && (!self.answer.trial.settled.complete || self.internal_topics().iter().any(|topic| topic.targets.len() > 1))
     }
 
     /// Inputs that these topics take their counts from.
@@ -272,7 +308,13 @@ impl Case {
             if !of_topic.repartition {
                 inputs.insert(of_topic.name.clone());
             }
-            open.extend(of_topic.writers.iter().filter_map(|&writer| self.model.subtopologies.get(writer)).flat_map(|writer| &writer.sources));
+            open.extend(
+                of_topic
+                    .writers
+                    .iter()
+                    .filter_map(|&writer| self.model.subtopologies.get(writer))
+                    .flat_map(|writer| &writer.sources),
+            );
         }
         inputs.into_iter().collect()
     }
@@ -286,13 +328,16 @@ impl Case {
             if to < topic.found {
                 conflicts.insert(topic.name.to_owned(), Conflict { found: topic.found, expected: to });
             } else if to > topic.found {
-                let because = if topic.role == Role::Repartition { reasons.repartition(topic.of) } else { reasons.changelog(topic.of) };
+                let because =
+                    if topic.role == Role::Repartition { reasons.repartition(topic.of) } else { reasons.changelog(topic.of) };
                 changes.push(Change { topic: topic.name.to_owned(), role: topic.role, from: topic.found, to, because });
             }
         }
         let subtopologies = self.subtopologies(true);
         if !conflicts.is_empty() {
-            let words = listed(conflicts.iter().map(|(name, of)| format!("{name} has {} partitions, {} are needed", of.found, of.expected)));
+            let words = listed(
+                conflicts.iter().map(|(name, of)| format!("{name} has {} partitions, {} are needed", of.found, of.expected)),
+            );
             let message = format!(
                 "a topic cannot shrink: {words}; grow the input to match, or stop the application and delete the topic with the reset tool"
             );
@@ -318,7 +363,9 @@ impl Case {
     fn subtopologies(&self, planned: bool) -> Vec<Parallelism> {
         let trial = &self.answer.trial;
         let before = |topic: &usize| match self.model.topics.get(*topic) {
-            Some(of_topic) if of_topic.repartition => trial.settled.counts.get(*topic).and_then(|counts| counts.get(BASE)).copied().unwrap_or(0),
+            Some(of_topic) if of_topic.repartition => {
+                trial.settled.counts.get(*topic).and_then(|counts| counts.get(BASE)).copied().unwrap_or(0)
+            }
             _ => self.input(*topic, BASE),
         };
         let of = |(index, subtopology): (usize, &super::model::Subtopology)| {
@@ -343,7 +390,9 @@ impl Case {
             warnings.push(Warning { code: "ASSUMED_PINNED".to_owned(), message });
         }
         for name in &self.model.unknown_names {
-            let message = format!("{name} stands in copartition_groups or pinned, but no subtopology reads it; correct the name or leave it out");
+            let message = format!(
+                "{name} stands in copartition_groups or pinned, but no subtopology reads it; correct the name or leave it out"
+            );
             warnings.push(Warning { code: "UNKNOWN_NAME".to_owned(), message });
         }
         warnings

@@ -27,7 +27,12 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Looks up the topics of a model.
-    pub fn of(model: &Model, baseline: &BTreeMap<String, u32>, partitions: &BTreeMap<String, u32>, followed: &BTreeSet<String>) -> Self {
+    pub fn of(
+        model: &Model,
+        baseline: &BTreeMap<String, u32>,
+        partitions: &BTreeMap<String, u32>,
+        followed: &BTreeSet<String>,
+    ) -> Self {
         let count = |counts: &BTreeMap<String, u32>, name: &str| counts.get(name).copied().unwrap_or(0);
         let input = |topic: &super::model::Topic| match topic.repartition {
             true => [0, 0],
@@ -106,7 +111,8 @@ impl Worlds<'_> {
         let world = World { model: self.model, inputs: &self.facts.inputs, pins };
         let bounds = Bounds::of(&world);
         let topics = || self.model.topics.iter().enumerate();
-        let unresolvable = topics().filter(|(id, topic)| topic.repartition && bounds.low[*id][NOW] == 0).map(|(id, _)| id).collect();
+        let unresolvable =
+            topics().filter(|(id, topic)| topic.repartition && bounds.low[*id][NOW] == 0).map(|(id, _)| id).collect();
         let settled = settle(&world, &self.facts.observed, &bounds, &self.bundles);
         let certain = topics().all(|(id, _)| bounds.certain(id));
         Trial { settled, refusals: copartition::refusals(&world), unresolvable, certain, pins: world.pins }
@@ -138,7 +144,9 @@ impl Worlds<'_> {
         }
         let from_strange = |topic: usize| {
             let writers = self.model.topics[topic].writers.iter();
-            writers.flat_map(|&writer| &self.model.subtopologies[writer].sources).any(|source| *source != topic && strange.contains_key(source))
+            writers
+                .flat_map(|&writer| &self.model.subtopologies[writer].sources)
+                .any(|source| *source != topic && strange.contains_key(source))
         };
         // a topic behind another strange one most likely only follows it, so it is tried last
         let mut candidates = self.candidates(trial);
@@ -175,7 +183,8 @@ impl Worlds<'_> {
             }
         }
         if harmless.len() > 1 {
-            let same = self.also(trial, &harmless).is_some_and(|all| !all.settled.unexplained.is_empty() || self.plan(&all) == plan);
+            let same =
+                self.also(trial, &harmless).is_some_and(|all| !all.settled.unexplained.is_empty() || self.plan(&all) == plan);
             if !same {
                 matter.append(&mut harmless);
             }
@@ -252,13 +261,12 @@ impl Plan {
 
 impl Trial {
     /// The code under which Kafka would refuse.
-    fn refused(&self) -> Option<Code> {
+    pub fn refused(&self) -> Option<Code> {
         if !self.unresolvable.is_empty() {
             return Some(Code::Unsupported);
         }
         self.refusals.iter().map(Refusal::code).min()
     }
-
 
     /// Present counts that a repartition topic could have to have, ascending.
     pub fn counts_of(&self, topic: usize) -> Vec<u32> {

@@ -24,10 +24,10 @@ pub trait Cluster {
 /// What a text and a cluster tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inference {
-    /// The topology, with the groups that are sure.
+    /// The topology; its copartition groups are those that are stated, else none.
     pub topology: Topology,
-    /// Groups that may be there or not.
-    pub unsure_groups: Vec<Vec<String>>,
+    /// The copartition groups, unless they are stated.
+    pub hints: Option<Hints>,
 }
 
 /// Infers a topology. What is stated overrides what is inferred.
@@ -38,8 +38,8 @@ pub fn infer(description: &Description, prefix: &str, stated: &Stated, cluster: 
         None => internal_topics(&names, prefix, cluster),
     };
     let hints = match stated.copartition_groups {
-        Some(_) => Hints::default(),
-        None => copartition_hints::collect(description, &repartition_topics, &|pattern| matching(pattern, prefix, cluster)),
+        Some(_) => None,
+        None => Some(copartition_hints::collect(description, &repartition_topics, &|pattern| matching(pattern, prefix, cluster))),
     };
     let global: BTreeSet<String> = description
         .blocks
@@ -50,18 +50,24 @@ pub fn infer(description: &Description, prefix: &str, stated: &Stated, cluster: 
     let topology = Topology {
         subtopologies: description.blocks.iter().filter(|block| !block.global).map(subtopology).collect(),
         repartition_topics: repartition_topics.into_iter().collect(),
-        copartition_groups: stated.copartition_groups.clone().unwrap_or(hints.sure),
+        copartition_groups: stated.copartition_groups.clone().unwrap_or_default(),
         global_topics: stated.global_topics.clone().unwrap_or_else(|| global.into_iter().collect()),
         pinned: stated.pinned.clone(),
         logging_disabled: stated.logging_disabled.clone().unwrap_or_default(),
         source_changelogs: stated.source_changelogs.clone().unwrap_or_default(),
     };
-    Inference { topology, unsure_groups: hints.unsure }
+    Inference { topology, hints }
 }
 
 /// Every pattern of the description, or why one cannot be read.
 pub fn patterns(description: &Description) -> Result<Vec<TopicPattern>, String> {
-    description.blocks.iter().flat_map(sources).filter_map(|(_, pattern)| pattern).map(|pattern| TopicPattern::new(pattern)).collect()
+    description
+        .blocks
+        .iter()
+        .flat_map(sources)
+        .filter_map(|(_, pattern)| pattern)
+        .map(|pattern| TopicPattern::new(pattern))
+        .collect()
 }
 
 /// Topics by named topology (empty name where there is none).
