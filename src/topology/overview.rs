@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::describe::{Block, Description, NodeKind};
+use super::names::is_repartition_name;
 use super::text_hints;
 use super::{Pinned, Stated, Subtopology, Topology};
 
@@ -299,7 +300,7 @@ fn notices(description: &Description, candidates: &BTreeSet<String>) -> Vec<Noti
     let tasks = || description.blocks.iter().filter(|block| !block.global);
     let read: BTreeSet<&str> = tasks().flat_map(text_hints::source_topics).collect();
     let written: BTreeSet<&str> = tasks().flat_map(text_hints::sink_topics).collect();
-    let lonely = |topic: &&&str| text_hints::is_repartition_name(topic) && !candidates.contains(**topic);
+    let lonely = |topic: &&&str| is_repartition_name(topic) && !candidates.contains(**topic);
     for topic in written.iter().filter(lonely) {
         notices.push(Notice {
             code: "REPARTITION_NOT_READ",

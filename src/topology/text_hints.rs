@@ -3,23 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::describe::{Block, Description, Node, NodeKind};
-
-/// Whether a raw name (without prefix) is one that Kafka Streams gives to a repartition topic.
-///
-/// The two topics of a foreign-key join are repartition topics too, under names of their own
-/// (`KTableImpl#doJoinOnForeignKey`).
-pub fn is_repartition_name(raw: &str) -> bool {
-    let generated_join = |rest: &str| {
-        rest.strip_prefix("REGISTRATION-")
-            .or_else(|| rest.strip_prefix("RESPONSE-"))
-            .and_then(|rest| rest.strip_suffix("-topic"))
-            .is_some_and(|number| number.len() == 10 && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    raw.ends_with("-repartition")
-        || raw.ends_with("-subscription-registration-topic")
-        || raw.ends_with("-subscription-response-topic")
-        || raw.strip_prefix("KTABLE-FK-JOIN-SUBSCRIPTION-").is_some_and(generated_join)
-}
+use super::names::is_repartition_name;
 
 /// Topics written and read inside the text under the name of a repartition topic. What only a global store reads does not count.
 ///
