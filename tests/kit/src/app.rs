@@ -1,17 +1,16 @@
 //! The stock Kafka Streams application of `tests/fixture`, in its own JVM.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{ChildStdin, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::cluster::{Cluster, tail};
 use crate::jars;
+use crate::output::Output;
 use crate::process::{self, Process};
 use crate::wait::{self, PATIENCE};
 
@@ -150,21 +149,9 @@ impl Builder {
         let log = dir.path().join("log");
         java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&log).expect("our own folder"));
         let process = Process::start(&format!("application {}", self.id), java);
-        let (stdin, stdout) = {
-            let mut child = process.child();
-            (child.stdin.take(), child.stdout.take().expect("a piped output"))
-        };
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&events);
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // Whatever else a library prints is not ours.
-                if let Ok(event) = serde_json::from_str(&line) {
-                    sink.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-                }
-            }
-        });
-        App { id: self.id, process, stdin: Mutex::new(stdin), events, log, _dir: dir }
+        let stdin = process.child().stdin.take();
+        let output = Output::of(&mut process.child());
+        App { id: self.id, process, stdin: Mutex::new(stdin), output, log, _dir: dir }
     }
 }
 
@@ -173,7 +160,7 @@ pub struct App {
     id: String,
     process: Process,
     stdin: Mutex<Option<ChildStdin>>,
-    events: Arc<Mutex<Vec<Event>>>,
+    output: Output,
     log: PathBuf,
     _dir: TempDir,
 }
@@ -192,7 +179,9 @@ impl App {
 
     /// All events so far.
     pub fn events(&self) -> Vec<Event> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let lines = self.output.lines(&self.process);
+        // Whatever else a library prints is not ours.
+        lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// Waits for the first event `wanted` accepts, past ones included.
@@ -213,7 +202,8 @@ impl App {
         self.wait(&format!("{count} active tasks"), || (self.state() == "RUNNING" && self.tasks().len() == count).then_some(()));
     }
 
-    /// Waits until it has died of an exception, and returns the exception with its causes.
+    /// Waits until it has died of an exception, and returns the exception with its causes. Not for handler `none`, which hears
+    /// of no exception, nor for `REPLACE_THREAD`, which survives them.
     #[track_caller]
     pub fn wait_dead(&self) -> String {
         self.process.wait_exit(PATIENCE);

@@ -109,6 +109,7 @@ impl Node {
 
 /// A running cluster; stopped and removed when dropped. Nodes are called by their `node.id`, from 1.
 pub struct Cluster {
+    id: String,
     plan: Builder,
     nodes: Vec<Node>,
     _dir: TempDir,
@@ -148,12 +149,11 @@ impl Cluster {
             sasl_port: Some(port()).filter(|_| plan.has_sasl()),
             process: Mutex::new(None),
         });
-        let cluster = Self { plan: plan.clone(), nodes: nodes.collect(), _dir: dir };
-        let cluster_id = random_id();
+        let cluster = Self { id: random_id(), plan: plan.clone(), nodes: nodes.collect(), _dir: dir };
         for node in &cluster.nodes {
             let data = node.dir.join("data");
             copy_dir(&format, &data);
-            let meta = format!("version=1\ncluster.id={cluster_id}\nnode.id={}\ndirectory.id={}\n", node.id, random_id());
+            let meta = format!("version=1\ncluster.id={}\nnode.id={}\ndirectory.id={}\n", cluster.id, node.id, random_id());
             write(&data.join("meta.properties"), &meta);
             write(&node.dir.join("server.properties"), &cluster.server_properties(node));
             cluster.launch(node);
@@ -237,6 +237,11 @@ impl Cluster {
             }
             Ok(true)
         })
+    }
+
+    /// The cluster id.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// `bootstrap.servers` of the plain listener.

@@ -9,6 +9,7 @@ pub mod admin;
 pub mod app;
 pub mod cluster;
 pub mod jars;
+mod output;
 mod ports;
 pub mod process;
 pub mod requests;
