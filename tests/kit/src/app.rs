@@ -1,13 +1,14 @@
 //! The stock Kafka Streams application of `tests/fixture`, in its own JVM.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::class_data::ClassData;
 use crate::cluster::{Cluster, tail};
 use crate::jars;
 use crate::output::Output;
@@ -56,6 +57,7 @@ pub struct Builder {
     version: String,
     user: Option<(String, String)>,
     options: Vec<(String, String)>,
+    class_data: ClassData,
 }
 
 impl Builder {
@@ -117,6 +119,11 @@ impl Builder {
         self
     }
 
+    pub(crate) fn record_class_data(mut self, dir: &Path) -> Self {
+        self.class_data = ClassData::Record(dir.to_owned());
+        self
+    }
+
     fn option(mut self, name: &str, value: &str) -> Self {
         self.options.push((format!("--{name}"), value.to_owned()));
         self
@@ -128,8 +135,9 @@ impl Builder {
     /// When Java or Maven is missing, with the line that installs them.
     pub fn start(self, cluster: &Cluster) -> App {
         let dir = process::work_dir("app");
-        let classes = jars::fixture().unwrap_or_else(|error| panic!("{error}"));
-        let mut java = jars::java(HEAP_MB, &self.version, Some(&classes)).unwrap_or_else(|error| panic!("{error}"));
+        let fixture = jars::fixture().unwrap_or_else(|error| panic!("{error}"));
+        let mut java = jars::java(HEAP_MB, &self.version, Some(&fixture)).unwrap_or_else(|error| panic!("{error}"));
+        java.args(self.class_data.option(&self.version, "app.jsa").unwrap_or_else(|error| panic!("{error}")));
         java.arg("StreamsFixture").args(["--app", &self.id]);
         match &self.user {
             None => java.args(["--bootstrap", &cluster.bootstrap()]),
@@ -168,7 +176,13 @@ pub struct App {
 impl App {
     /// An application by its `application.id`.
     pub fn builder(id: &str) -> Builder {
-        let builder = Builder { id: id.to_owned(), version: jars::KAFKA.to_owned(), user: None, options: Vec::new() };
+        let builder = Builder {
+            id: id.to_owned(),
+            version: jars::KAFKA.to_owned(),
+            user: None,
+            options: Vec::new(),
+            class_data: ClassData::Map,
+        };
         builder.handler("SHUTDOWN_CLIENT")
     }
 

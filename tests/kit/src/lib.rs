@@ -7,6 +7,7 @@
 pub mod acl;
 pub mod admin;
 pub mod app;
+mod class_data;
 pub mod cluster;
 pub mod jars;
 mod output;
