@@ -177,7 +177,11 @@ impl<'a> Admin<'a> {
     /// All committed records of a topic up to its present end, partition after partition.
     pub fn read_all(&self, topic: &str) -> Vec<Read> {
         let consumer = self.consumer("kit-reader");
-        let count = self.count(topic).unwrap_or_else(|| panic!("there is no topic {topic}"));
+        // Asked through the consumer, which then knows the leaders when it begins to read.
+        let metadata =
+            consumer.fetch_metadata(Some(topic), TIMEOUT).unwrap_or_else(|error| panic!("metadata of {topic}: {error}"));
+        let count = metadata.topics().first().map_or(0, |topic| topic.partitions().len());
+        assert!(count > 0, "there is no topic {topic}");
         let mut partitions = TopicPartitionList::new();
         for partition in 0..i32::try_from(count).expect("a small count") {
             partitions.add_partition_offset(topic, partition, Offset::Beginning).expect("a valid offset");
@@ -289,6 +293,7 @@ impl<'a> Admin<'a> {
     fn consumer(&self, group: &str) -> BaseConsumer {
         let mut config = config(self.cluster);
         config.set("group.id", group).set("enable.auto.commit", "false").set("enable.partition.eof", "true");
+        config.set("fetch.wait.max.ms", "10"); // the end of a partition is told by an empty fetch
         config.create().expect("a valid configuration")
     }
 }

@@ -1,17 +1,17 @@
 //! The stock Kafka Streams application of `tests/fixture`, in its own JVM.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::class_data::ClassData;
 use crate::cluster::{Cluster, tail};
 use crate::jars;
+use crate::output::Output;
 use crate::process::{self, Process};
 use crate::wait::{self, PATIENCE};
 
@@ -57,6 +57,7 @@ pub struct Builder {
     version: String,
     user: Option<(String, String)>,
     options: Vec<(String, String)>,
+    class_data: ClassData,
 }
 
 impl Builder {
@@ -118,6 +119,11 @@ impl Builder {
         self
     }
 
+    pub(crate) fn record_class_data(mut self, dir: &Path) -> Self {
+        self.class_data = ClassData::Record(dir.to_owned());
+        self
+    }
+
     fn option(mut self, name: &str, value: &str) -> Self {
         self.options.push((format!("--{name}"), value.to_owned()));
         self
@@ -129,8 +135,9 @@ impl Builder {
     /// When Java or Maven is missing, with the line that installs them.
     pub fn start(self, cluster: &Cluster) -> App {
         let dir = process::work_dir("app");
-        let classes = jars::fixture().unwrap_or_else(|error| panic!("{error}"));
-        let mut java = jars::java(HEAP_MB, &self.version, Some(&classes)).unwrap_or_else(|error| panic!("{error}"));
+        let fixture = jars::fixture().unwrap_or_else(|error| panic!("{error}"));
+        let mut java = jars::java(HEAP_MB, &self.version, Some(&fixture)).unwrap_or_else(|error| panic!("{error}"));
+        java.args(self.class_data.option(&self.version, "app.jsa").unwrap_or_else(|error| panic!("{error}")));
         java.arg("StreamsFixture").args(["--app", &self.id]);
         match &self.user {
             None => java.args(["--bootstrap", &cluster.bootstrap()]),
@@ -150,21 +157,9 @@ impl Builder {
         let log = dir.path().join("log");
         java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&log).expect("our own folder"));
         let process = Process::start(&format!("application {}", self.id), java);
-        let (stdin, stdout) = {
-            let mut child = process.child();
-            (child.stdin.take(), child.stdout.take().expect("a piped output"))
-        };
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&events);
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // Whatever else a library prints is not ours.
-                if let Ok(event) = serde_json::from_str(&line) {
-                    sink.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-                }
-            }
-        });
-        App { id: self.id, process, stdin: Mutex::new(stdin), events, log, _dir: dir }
+        let stdin = process.child().stdin.take();
+        let output = Output::of(&mut process.child());
+        App { id: self.id, process, stdin: Mutex::new(stdin), output, log, _dir: dir }
     }
 }
 
@@ -173,7 +168,7 @@ pub struct App {
     id: String,
     process: Process,
     stdin: Mutex<Option<ChildStdin>>,
-    events: Arc<Mutex<Vec<Event>>>,
+    output: Output,
     log: PathBuf,
     _dir: TempDir,
 }
@@ -181,7 +176,13 @@ pub struct App {
 impl App {
     /// An application by its `application.id`.
     pub fn builder(id: &str) -> Builder {
-        let builder = Builder { id: id.to_owned(), version: jars::KAFKA.to_owned(), user: None, options: Vec::new() };
+        let builder = Builder {
+            id: id.to_owned(),
+            version: jars::KAFKA.to_owned(),
+            user: None,
+            options: Vec::new(),
+            class_data: ClassData::Map,
+        };
         builder.handler("SHUTDOWN_CLIENT")
     }
 
@@ -192,7 +193,9 @@ impl App {
 
     /// All events so far.
     pub fn events(&self) -> Vec<Event> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let lines = self.output.lines(&self.process);
+        // Whatever else a library prints is not ours.
+        lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// Waits for the first event `wanted` accepts, past ones included.
@@ -213,7 +216,8 @@ impl App {
         self.wait(&format!("{count} active tasks"), || (self.state() == "RUNNING" && self.tasks().len() == count).then_some(()));
     }
 
-    /// Waits until it has died of an exception, and returns the exception with its causes.
+    /// Waits until it has died of an exception, and returns the exception with its causes. Not for handler `none`, which hears
+    /// of no exception, nor for `REPLACE_THREAD`, which survives them.
     #[track_caller]
     pub fn wait_dead(&self) -> String {
         self.process.wait_exit(PATIENCE);

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tempfile::TempDir;
 
 use crate::admin::Admin;
+use crate::class_data::ClassData;
 use crate::process::{self, Process};
 use crate::requests::{self, Request};
 use crate::wait::{self, PATIENCE};
@@ -27,6 +28,7 @@ pub struct Builder {
     users: Vec<(String, String)>,
     super_users: Vec<String>,
     log_requests: bool,
+    class_data: ClassData,
 }
 
 impl Builder {
@@ -64,6 +66,11 @@ impl Builder {
     /// Lets the brokers log every request, for [`Cluster::requests`].
     pub fn log_requests(mut self) -> Self {
         self.log_requests = true;
+        self
+    }
+
+    pub(crate) fn record_class_data(mut self, dir: &Path) -> Self {
+        self.class_data = ClassData::Record(dir.to_owned());
         self
     }
 
@@ -109,6 +116,7 @@ impl Node {
 
 /// A running cluster; stopped and removed when dropped. Nodes are called by their `node.id`, from 1.
 pub struct Cluster {
+    id: String,
     plan: Builder,
     nodes: Vec<Node>,
     _dir: TempDir,
@@ -124,6 +132,7 @@ impl Cluster {
             users: Vec::new(),
             super_users: Vec::new(),
             log_requests: false,
+            class_data: ClassData::Map,
         }
     }
 
@@ -148,12 +157,11 @@ impl Cluster {
             sasl_port: Some(port()).filter(|_| plan.has_sasl()),
             process: Mutex::new(None),
         });
-        let cluster = Self { plan: plan.clone(), nodes: nodes.collect(), _dir: dir };
-        let cluster_id = random_id();
+        let cluster = Self { id: random_id(), plan: plan.clone(), nodes: nodes.collect(), _dir: dir };
         for node in &cluster.nodes {
             let data = node.dir.join("data");
             copy_dir(&format, &data);
-            let meta = format!("version=1\ncluster.id={cluster_id}\nnode.id={}\ndirectory.id={}\n", node.id, random_id());
+            let meta = format!("version=1\ncluster.id={}\nnode.id={}\ndirectory.id={}\n", cluster.id, node.id, random_id());
             write(&data.join("meta.properties"), &meta);
             write(&node.dir.join("server.properties"), &cluster.server_properties(node));
             cluster.launch(node);
@@ -208,6 +216,7 @@ impl Cluster {
 
     fn launch(&self, node: &Node) {
         let mut java = jars::java(HEAP_MB, &self.plan.version, None).unwrap_or_else(|error| panic!("{error}"));
+        java.args(self.plan.class_data.option(&self.plan.version, "broker.jsa").unwrap_or_else(|error| panic!("{error}")));
         if self.plan.log_requests {
             java.arg("-Dorg.slf4j.simpleLogger.log.kafka.request.logger=debug");
         }
@@ -237,6 +246,11 @@ impl Cluster {
             }
             Ok(true)
         })
+    }
+
+    /// The cluster id.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// `bootstrap.servers` of the plain listener.

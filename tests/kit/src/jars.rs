@@ -52,26 +52,32 @@ pub fn kafka(version: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// The folder with the fixture's classes, compiled against [`KAFKA`].
+/// The jar of the fixture, compiled against [`KAFKA`].
 pub fn fixture() -> Result<PathBuf, Error> {
     let root = Path::new(ROOM).join("../fixture/src");
     let mut sources: Vec<PathBuf> = read_dir(&root)?;
     sources.sort();
     let hash = content_hash(&sources)?;
     let lib = kafka(KAFKA)?;
-    once(&cache(), &format!("fixture-{hash}"), hash.clone(), |classes| {
+    let dir = once(&cache(), &format!("fixture-{hash}"), hash.clone(), |dir| {
+        let classes = dir.join("classes");
         let mut javac = Command::new("javac");
         // 4.0 clients run on Java 11; the classes must load wherever the jars do.
         javac.args(["-Xlint:all,-processing", "-Werror", "--release", "11", "-cp"]).arg(lib.join("*"));
-        javac.arg("-d").arg(classes).args(&sources);
-        run("javac", javac)
-    })
+        javac.arg("-d").arg(&classes).args(&sources);
+        run("javac", javac)?;
+        // Only jars can be in a class data archive.
+        let mut jar = Command::new("jar");
+        jar.arg("--create").arg("--file").arg(dir.join("fixture.jar")).arg("-C").arg(classes).arg(".");
+        run("jar", jar)
+    })?;
+    Ok(dir.join("fixture.jar"))
 }
 
-/// A JVM with `heap` megabytes, tuned to start fast and stay small, and the jars of Kafka `version` after `classes`.
-pub fn java(heap: u32, version: &str, classes: Option<&Path>) -> Result<Command, Error> {
+/// A JVM with `heap` megabytes, tuned to start fast and stay small, and the jars of Kafka `version` after the `program`.
+pub fn java(heap: u32, version: &str, program: Option<&Path>) -> Result<Command, Error> {
     let lib = kafka(version)?.join("*");
-    let class_path = classes.map_or_else(|| lib.display().to_string(), |dir| format!("{}:{}", dir.display(), lib.display()));
+    let class_path = program.map_or_else(|| lib.display().to_string(), |jar| format!("{}:{}", jar.display(), lib.display()));
     let mut java = Command::new("java");
     java.arg(format!("-Xmx{heap}m")).args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]);
     java.args(["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]);

@@ -7,8 +7,10 @@
 pub mod acl;
 pub mod admin;
 pub mod app;
+mod class_data;
 pub mod cluster;
 pub mod jars;
+mod output;
 mod ports;
 pub mod process;
 pub mod requests;

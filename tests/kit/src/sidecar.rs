@@ -2,11 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,6 +11,7 @@ use tempfile::TempDir;
 use ureq::Agent;
 
 use crate::cluster::tail;
+use crate::output::Output;
 use crate::process::{self, Process};
 use crate::wait::{self, PATIENCE};
 
@@ -65,31 +63,16 @@ impl Builder {
         }
         command.args(self.args);
         let process = Process::start("the sidecar", command);
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        {
-            let mut child = process.child();
-            collect(child.stdout.take().expect("a piped output"), &lines);
-            collect(child.stderr.take().expect("a piped output"), &lines);
-        }
+        let output = Output::of(&mut process.child());
         let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT));
-        Sidecar { process, lines, configs, agent: config.build().into(), _dir: dir }
+        Sidecar { process, output, configs, agent: config.build().into(), _dir: dir }
     }
-}
-
-/// Appends the lines of an output as they come.
-fn collect(output: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<String>>>) {
-    let lines = Arc::clone(lines);
-    thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-        }
-    });
 }
 
 /// A started sidecar; killed when dropped.
 pub struct Sidecar {
     process: Process,
-    lines: Arc<Mutex<Vec<String>>>,
+    output: Output,
     configs: Vec<PathBuf>,
     agent: Agent,
     _dir: TempDir,
@@ -103,15 +86,14 @@ impl Sidecar {
 
     /// Everything it has printed, both outputs, in the order of arrival.
     pub fn log(&self) -> String {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+        self.output.lines(&self.process).join("\n")
     }
 
     /// Waits for a line of the log that contains `text`, past ones included, and returns the line.
     #[track_caller]
     pub fn wait_log(&self, text: &str) -> String {
         self.wait(&format!("{text:?} in the log"), || {
-            let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-            lines.iter().find(|line| line.contains(text)).cloned()
+            self.output.lines(&self.process).into_iter().find(|line| line.contains(text))
         })
     }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for anything a healthy test waits for on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -2,8 +2,9 @@
 
 mod brokers;
 mod kitchen_sink;
+mod topologies;
 
-use kit::{App, Cluster, Record};
+use kit::{App, Cluster, Record, Sidecar};
 
 /// Topics and application of one test on the shared cluster.
 struct Stage {
@@ -94,4 +95,11 @@ fn growing_everything_in_one_request_keeps_the_application_alive() {
     admin.wait_caught_up("kit-lives", &[&topics[0], &topics[1]]);
     assert_eq!(admin.read_table(&stage.topic("customer-counts")).get("c9").map(String::as_str), Some("1"));
     assert_eq!(app.exceptions(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sidecar_that_cannot_start_says_why() {
+    let sidecar = Sidecar::builder(env!("CARGO_BIN_EXE_partition-autoscaler")).config("no.such.key = 1\n").start();
+    assert!(!sidecar.wait_exit().success());
+    assert!(sidecar.wait_log("error: ").len() > "error: ".len());
 }
