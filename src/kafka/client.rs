@@ -22,7 +22,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("socket.connection.setup.timeout.ms", "5000"),
     ("socket.keepalive.enable", "true"),
     ("socket.nagle.disable", "true"),
-    ("log.connection.close", "false"),
+    // What the other side closes, e.g. because it expects a login, is told in the log only.
+    ("log.connection.close", "true"),
 ];
 
 /// Keys that are not the user's to set, and why.
@@ -86,7 +87,11 @@ impl Client {
                 self.heard.clear();
                 Ok(answer)
             }
-            Err(fault) => Err(explain(&Call { bootstrap: &self.bootstrap, doing, timeout }, &fault, &self.heard)),
+            Err(fault) => {
+                let protocol = self.config.get("security.protocol").unwrap_or("plaintext");
+                let call = Call { bootstrap: &self.bootstrap, doing, timeout, protocol };
+                Err(explain(&call, &fault, &self.heard))
+            }
         }
     }
 }

@@ -253,7 +253,8 @@ impl Event {
         unsafe { Fault::new(rd_kafka_event_error(self.0.as_ptr()), text(sys::rd_kafka_event_error_string(self.0.as_ptr()))) }
     }
 
-    /// Passes a log line on. A controller that is asked for metadata is told of nowhere else, so that line is an error as well.
+    /// Passes a log line on. What is told nowhere else is an error as well: a connection that the other side closed, and a
+    /// controller that was asked for metadata.
     fn log(&self) -> Option<Fault> {
         let (mut facility, mut line, mut level) = (std::ptr::null(), std::ptr::null(), 0);
         // SAFETY: the event is live and fills in texts that belong to it.
@@ -265,8 +266,11 @@ impl Event {
         };
         debug!(target: "librdkafka", level, facility, "{line}");
         let line = line.split_once("]: ").map_or(line.as_str(), |(_, line)| line);
-        let unsupported = facility == "METADATA" && line.contains("Required feature not supported");
-        unsupported.then(|| Fault::new(local::UNSUPPORTED_FEATURE, line))
+        match facility.as_str() {
+            "FAIL" if line.contains(": Disconnected") => Some(Fault::new(local::TRANSPORT, line)),
+            "METADATA" if line.contains("Required feature not supported") => Some(Fault::new(local::UNSUPPORTED_FEATURE, line)),
+            _ => None,
+        }
     }
 }
 
