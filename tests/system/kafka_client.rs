@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kit::wait::{self, PATIENCE};
 use kit::{Acl, App, Cluster, Operation, Resource, jars};
@@ -121,9 +121,7 @@ fn a_quota_delays_but_never_tears_a_plan() {
         (!reply.throttle.is_zero()).then_some(reply.throttle)
     });
     // The broker keeps silent on the connection that sent the request; the counts can be read nevertheless.
-    let start = Instant::now();
-    client.describe_topics(&names(&["quota-a", "quota-b"]), TIMEOUT).unwrap();
-    assert!(start.elapsed() < throttle, "the observation waited for the {throttle:?} of the quota");
+    client.describe_topics(&names(&["quota-a", "quota-b"]), throttle.min(TIMEOUT)).unwrap();
     cluster.admin().wait_counts(&[("quota-a", total as usize), ("quota-b", total as usize)]);
 }
 
@@ -217,7 +215,7 @@ fn an_outage_is_told_and_survived() {
 }
 
 #[test]
-fn any_node_may_go() {
+fn nodes_may_go() {
     let cluster = Cluster::builder().nodes(3).start();
     cluster.admin().create(&[("orders", 3)]);
     let mut client = connect(&cluster.bootstrap(), "survivor", &[]);
