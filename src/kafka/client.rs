@@ -37,6 +37,9 @@ const OWNED: &[(&str, &str)] = &[
 ];
 
 /// A client of one cluster: one librdkafka handle, used from one thread at a time.
+///
+/// Whether the cluster runs on KRaft cannot be seen here: librdkafka hands out neither features nor `metadata.version`. Brokers from
+/// 4.0 on always do. A broker that gives its topics no id is older than 2.8, so it certainly does not.
 pub struct Client {
     handle: Handle,
     config: ClientConfig,

@@ -103,6 +103,18 @@ fn grows_all_topics_in_one_request() {
 }
 
 #[test]
+fn an_older_broker_is_understood() {
+    let cluster = Cluster::builder().version("3.9.2").start();
+    cluster.admin().create(&[("orders", 3)]);
+    let mut client = connect(&cluster.bootstrap(), "c", &[]);
+    let seen = client.describe_topics(&names(&["orders"]), TIMEOUT).unwrap();
+    assert!(matches!(seen["orders"], TopicState::Present { id: Some(_), partitions: 3 }), "{seen:?}");
+    let reply = client.create_partitions(&targets(&[("orders", 4)]), TIMEOUT).unwrap();
+    assert_eq!(reply.topics["orders"], Ok(()));
+    cluster.admin().wait_counts(&[("orders", 4)]);
+}
+
+#[test]
 fn a_quota_delays_but_never_tears_a_plan() {
     let cluster = Cluster::shared();
     cluster.admin().create(&[("quota-a", 1), ("quota-b", 1)]);
