@@ -22,7 +22,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("socket.connection.setup.timeout.ms", "5000"),
     ("socket.keepalive.enable", "true"),
     ("socket.nagle.disable", "true"),
-    ("log.connection.close", "false"),
+    // What the other side closes, e.g. because it expects a login, is told in the log only.
+    ("log.connection.close", "true"),
 ];
 
 /// Keys that are not the user's to set, and why.
@@ -36,6 +37,9 @@ const OWNED: &[(&str, &str)] = &[
 ];
 
 /// A client of one cluster: one librdkafka handle, used from one thread at a time.
+///
+/// Whether the cluster runs on KRaft cannot be seen here: librdkafka hands out neither features nor `metadata.version`. Brokers from
+/// 4.0 on always do. A broker that gives its topics no id is older than 2.8, so it certainly does not.
 pub struct Client {
     handle: Handle,
     config: ClientConfig,
@@ -86,7 +90,11 @@ impl Client {
                 self.heard.clear();
                 Ok(answer)
             }
-            Err(fault) => Err(explain(&Call { bootstrap: &self.bootstrap, doing, timeout }, &fault, &self.heard)),
+            Err(fault) => {
+                let protocol = self.config.get("security.protocol").unwrap_or("plaintext");
+                let call = Call { bootstrap: &self.bootstrap, doing, timeout, protocol };
+                Err(explain(&call, &fault, &self.heard))
+            }
         }
     }
 }

@@ -14,11 +14,17 @@ pub struct Call<'a> {
     pub doing: &'a str,
     /// How long it was tried.
     pub timeout: Duration,
+    /// `security.protocol`.
+    pub protocol: &'a str,
 }
 
-/// The latest error of each broker.
+/// The latest error of each broker since the last request that went through.
 #[derive(Debug, Default)]
-pub struct Heard(BTreeMap<String, Fault>);
+pub struct Heard {
+    by_broker: BTreeMap<String, Fault>,
+    /// A request has gone through, so `bootstrap.servers` and the security settings are right.
+    proven: bool,
+}
 
 impl Heard {
     /// Takes in what the connections reported. A broker keeps its latest error only.
@@ -26,14 +32,15 @@ impl Heard {
         for Fault { code, reason } in troubles {
             if code != local::ALL_BROKERS_DOWN {
                 let (broker, reason) = split(&reason);
-                self.0.insert(broker, Fault { code, reason });
+                self.by_broker.insert(broker, Fault { code, reason });
             }
         }
     }
 
     /// Forgets everything: a request went through.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.by_broker.clear();
+        self.proven = true;
     }
 
     /// The error that tells most: a refused login says more than a closed connection.
@@ -46,7 +53,7 @@ impl Heard {
             local::UNSUPPORTED_FEATURE => 5,
             _ => 2,
         };
-        self.0.iter().min_by_key(|(_, fault)| rank(fault)).map(|(broker, fault)| (broker.as_str(), fault))
+        self.by_broker.iter().min_by_key(|(_, fault)| rank(fault)).map(|(broker, fault)| (broker.as_str(), fault))
     }
 }
 
@@ -67,7 +74,7 @@ pub fn explain(call: &Call<'_>, fault: &Fault, heard: &Heard) -> KafkaError {
         local::TIMED_OUT | local::TIMED_OUT_QUEUE | local::ALL_BROKERS_DOWN | local::TRANSPORT | local::BAD_MSG => {
             match heard.cause() {
                 Some((_, cause)) if cause.code == local::UNSUPPORTED_FEATURE => explain(call, cause, &Heard::default()),
-                Some((broker, cause)) => connection(call, broker, cause),
+                Some((broker, cause)) => connection(call, broker, cause, heard.proven),
                 None if fault.code == local::TRANSPORT => KafkaError::new(
                     ErrorClass::Unreachable,
                     format!("the connection to Kafka at {} broke while {doing}; it is tried again", call.bootstrap),
@@ -95,16 +102,19 @@ pub fn explain(call: &Call<'_>, fault: &Fault, heard: &Heard) -> KafkaError {
             ErrorClass::Authorization,
             format!("Kafka refused {doing}: {}; grant the right, then it goes on", kafka_name(fault.code)),
         ),
-        local::AUTHENTICATION | local::SSL | local::RESOLVE => connection(call, call.bootstrap, fault),
+        local::AUTHENTICATION | local::SSL | local::RESOLVE => connection(call, call.bootstrap, fault, heard.proven),
         code => KafkaError::new(ErrorClass::Other, format!("Kafka failed {doing} with {}: {}", kafka_name(code), fault.reason)),
     }
 }
 
 /// The error of a call without a usable connection.
-fn connection(call: &Call<'_>, broker: &str, cause: &Fault) -> KafkaError {
+fn connection(call: &Call<'_>, broker: &str, cause: &Fault, proven: bool) -> KafkaError {
     use ErrorClass::{Authentication, Unreachable};
     let reason = plain(&cause.reason);
     let has = |part: &str| cause.reason.contains(part);
+    let protocol = call.protocol.to_ascii_uppercase();
+    // A broker that expects TLS or a login says so only by closing the connection early.
+    let closed_in = |state: &str| !proven && has("Disconnected") && has(&format!("in state {state}"));
     let (class, message) = match cause.code {
         local::RESOLVE => (
             Unreachable,
@@ -126,7 +136,8 @@ fn connection(call: &Call<'_>, broker: &str, cause: &Fault) -> KafkaError {
                  bootstrap.servers, or change kafka.security.protocol"
             ),
         ),
-        local::SSL => (
+        // OpenSSL's words also come with the code of a broken connection.
+        code if code == local::SSL || has("SSL routines") => (
             Authentication,
             format!(
                 "TLS with the broker {broker} failed ({reason}); check kafka.ssl.ca.location and the host name in its certificate"
@@ -136,14 +147,14 @@ fn connection(call: &Call<'_>, broker: &str, cause: &Fault) -> KafkaError {
             Unreachable,
             format!("nothing listens at {broker}; start Kafka there, or correct bootstrap.servers ({})", call.bootstrap),
         ),
-        _ if has("SSL listener") => (
+        _ if closed_in("APIVERSION_QUERY") && !protocol.ends_with("SSL") => (
             Authentication,
             format!(
                 "the broker {broker} closed the connection at once; it probably expects TLS: set kafka.security.protocol=SSL or \
                  SASL_SSL, or name a plaintext listener in bootstrap.servers"
             ),
         ),
-        _ if has("might require SASL") => (
+        _ if closed_in("UP") && !protocol.starts_with("SASL") => (
             Authentication,
             format!(
                 "the broker {broker} closed the connection after the first request; it probably expects a login: set \
@@ -235,8 +246,9 @@ mod tests {
         let late = local::TIMED_OUT;
         let sasl = "sasl_plaintext://kafka:9092/bootstrap: SASL authentication error: Authentication failed: Invalid username or password (after 3ms in state AUTH_REQ)";
         let no_tls = "ssl://kafka:9092/bootstrap: SSL handshake failed: Disconnected: SSL connection closed by peer: connecting to a PLAINTEXT broker listener? (after 20ms in state SSL_HANDSHAKE)";
-        let tls = "kafka:9092/bootstrap: Disconnected: requesting ApiVersion: might be caused by incorrect security.protocol configuration (connecting to a SSL listener?) or broker version is < 0.10 (see api.version.request) (after 2ms in state APIVERSION_QUERY)";
-        let login = "kafka:9092/bootstrap: Disconnected: verify that security.protocol is correctly configured, broker might require SASL authentication (after 9ms in state UP)";
+        let tls = "kafka:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 2ms in state APIVERSION_QUERY)";
+        let login =
+            "kafka:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 9ms in state UP)";
         let ca = "ssl://kafka:9092/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be verified, verify that ssl.ca.location is correctly configured (after 5ms in state SSL_HANDSHAKE)";
         let http = "kafka:9092/bootstrap: Receive failed: Invalid response size 1213486160 (0..100000000): increase receive.message.max.bytes (after 1ms in state APIVERSION_QUERY)";
         let refused =
@@ -288,13 +300,29 @@ mod tests {
         for (code, heard, class, parts) in cases {
             let mut memory = Heard::default();
             memory.note(heard.iter().map(|(code, reason)| Fault { code: *code, reason: (*reason).to_owned() }).collect());
-            let call = Call { bootstrap: "seed:9092", doing: "describing topics", timeout: Duration::from_secs(3) };
+            let call = Call {
+                bootstrap: "seed:9092",
+                doing: "describing topics",
+                timeout: Duration::from_secs(3),
+                protocol: "plaintext",
+            };
             let error = explain(&call, &Fault { code: *code, reason: describe_code(*code) }, &memory);
             assert_eq!(error.class, *class, "{error}");
             for part in *parts {
                 assert!(error.message.contains(part), "{part:?} is missing in {error}");
             }
         }
+    }
+
+    /// Settings that have worked are not blamed for a connection that breaks.
+    #[test]
+    fn a_proven_connection_is_not_blamed_on_the_settings() {
+        let mut heard = Heard::default();
+        heard.clear();
+        heard.note(vec![Fault { code: local::TRANSPORT, reason: "a:1/1: Disconnected (after 5ms in state UP)".to_owned() }]);
+        let call = Call { bootstrap: "a:1", doing: "x", timeout: Duration::ZERO, protocol: "PLAINTEXT" };
+        let error = explain(&call, &Fault { code: local::ALL_BROKERS_DOWN, reason: String::new() }, &heard);
+        assert_eq!(error.message, "no connection to the broker a:1 (Disconnected); see bootstrap.servers and the network");
     }
 
     #[test]

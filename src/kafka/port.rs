@@ -108,7 +108,8 @@ pub trait Cluster: Send {
     fn list_topics(&mut self, timeout: Duration) -> Result<Vec<String>, KafkaError>;
     /// Grows all topics to these totals in one CreatePartitions request.
     fn create_partitions(&mut self, targets: &BTreeMap<String, u32>, timeout: Duration) -> Result<Reply, KafkaError>;
-    /// State and assignment of a classic group; `None` if there is no such group.
+    /// State and assignment of a classic group; `None` if there is no such group, or no right to see it. Every broker is asked, so it
+    /// fails for a while (about ten seconds) after one has gone.
     fn describe_group(&mut self, group: &str, timeout: Duration) -> Result<Option<Group>, KafkaError>;
 }
 

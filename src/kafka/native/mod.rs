@@ -91,6 +91,9 @@ impl Fault {
 /// Time that an answer may take beyond the timeout of its request before the call gives up on librdkafka.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long an answer may take before another broker is looked for, which may then be asked in place of one that is gone.
+const NUDGE: Duration = Duration::from_millis(100);
+
 /// A client of one cluster.
 pub struct Handle {
     rk: NonNull<sys::rd_kafka_t>,
@@ -159,7 +162,13 @@ impl Handle {
         let deadline = Instant::now() + timeout + GRACE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Some(event) = self.poll(left) else { return Err(Fault::of_code(local::TIMED_OUT)) };
+            let Some(event) = self.poll(left.min(NUDGE)) else {
+                if left.is_zero() {
+                    return Err(Fault::of_code(local::TIMED_OUT));
+                }
+                self.refresh();
+                continue;
+            };
             match event.kind() {
                 sys::RD_KAFKA_EVENT_LOG => self.troubles.extend(event.log()),
                 sys::RD_KAFKA_EVENT_ERROR => {
@@ -175,6 +184,19 @@ impl Handle {
                     return if fault.code == 0 { Ok(event) } else { Err(fault) };
                 }
                 _ => debug!("an answer came after its time and is not used"),
+            }
+        }
+    }
+
+    /// Lets librdkafka learn anew where to send admin requests. It sends all of them to the "controller" of its latest metadata,
+    /// which with KRaft is just some broker, and if that one goes, it waits for it forever.
+    fn refresh(&self) {
+        let mut metadata = std::ptr::null();
+        // SAFETY: the client is live; an answer is ours to destroy.
+        unsafe {
+            rd_kafka_metadata(self.rk.as_ptr(), 0, std::ptr::null_mut(), &raw mut metadata, millis(NUDGE));
+            if !metadata.is_null() {
+                sys::rd_kafka_metadata_destroy(metadata);
             }
         }
     }
@@ -253,7 +275,8 @@ impl Event {
         unsafe { Fault::new(rd_kafka_event_error(self.0.as_ptr()), text(sys::rd_kafka_event_error_string(self.0.as_ptr()))) }
     }
 
-    /// Passes a log line on. A controller that is asked for metadata is told of nowhere else, so that line is an error as well.
+    /// Passes a log line on. What is told nowhere else is an error as well: a connection that the other side closed, and a
+    /// controller that was asked for metadata.
     fn log(&self) -> Option<Fault> {
         let (mut facility, mut line, mut level) = (std::ptr::null(), std::ptr::null(), 0);
         // SAFETY: the event is live and fills in texts that belong to it.
@@ -265,8 +288,11 @@ impl Event {
         };
         debug!(target: "librdkafka", level, facility, "{line}");
         let line = line.split_once("]: ").map_or(line.as_str(), |(_, line)| line);
-        let unsupported = facility == "METADATA" && line.contains("Required feature not supported");
-        unsupported.then(|| Fault::new(local::UNSUPPORTED_FEATURE, line))
+        match facility.as_str() {
+            "FAIL" if line.contains(": Disconnected") => Some(Fault::new(local::TRANSPORT, line)),
+            "METADATA" if line.contains("Required feature not supported") => Some(Fault::new(local::UNSUPPORTED_FEATURE, line)),
+            _ => None,
+        }
     }
 }
 
