@@ -17,7 +17,7 @@ use std::thread;
 
 use expect_test::expect_file;
 use partition_autoscaler::topology::describe::{Description, NodeKind, ParseError, parse};
-use partition_autoscaler::topology::{Overview, infer};
+use partition_autoscaler::topology::{Overview, names, text_hints};
 use serde_json::{Value, json};
 
 fn data(path: &str) -> PathBuf {
@@ -291,7 +291,7 @@ fn names_of_repartition_topics() {
         "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000006-topic",
         "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
     ] {
-        assert!(infer::is_repartition_name(name), "{name}");
+        assert!(names::is_repartition_name(name), "{name}");
     }
     for name in [
         "",
@@ -304,7 +304,7 @@ fn names_of_repartition_topics() {
         "KTABLE-FK-JOIN-SUBSCRIPTION-OTHER-0000000006-topic",
         "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-00000000xx-topic",
     ] {
-        assert!(!infer::is_repartition_name(name), "{name}");
+        assert!(!names::is_repartition_name(name), "{name}");
     }
 }
 
@@ -345,9 +345,9 @@ fn what_is_inferred_from_the_graph() {
           --> none";
     let description = parse(joins).unwrap();
     // left ties a and b, right ties b and d; what a pattern matches is not known
-    assert_eq!(infer::copartition_groups(&description), [["a", "b", "d"]]);
+    assert_eq!(text_hints::copartition_groups(&description), [["a", "b", "d"]]);
     // the only reader is a global store, the only writer is missing
-    assert!(infer::repartition_candidates(&description).is_empty());
+    assert!(text_hints::repartition_candidates(&description).is_empty());
     let overview = Overview::of_description(&description);
     let codes: Vec<&str> = overview.warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, ["REPARTITION_NOT_READ", "REPARTITION_NOT_WRITTEN", "PATTERN_SOURCE"]);

@@ -1,3 +1,9 @@
-//! The state machine of one application and the loop that drives it.
+//! The state machine of one application (pure), and the loop that drives it.
 
+mod backoff;
+pub mod counts;
+pub mod driver;
+pub mod machine;
+pub mod state;
 pub mod status;
+pub mod words;

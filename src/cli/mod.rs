@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub mod completions;
 pub mod config;
 pub mod describe_text;
+mod live;
 pub mod plan;
 pub mod run;
 pub mod snapshot;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{Common, Failure, Output, describe_text, exit};
+use super::{Common, Failure, Output, describe_text, exit, live};
+use crate::config::{self, Sources};
 use crate::plan::Snapshot;
 use crate::topology::{Overview, render};
 use crate::topology_source;
@@ -50,7 +51,7 @@ enum Format {
 /// Runs the command.
 pub fn run(args: &TopologyArgs, common: &Common) -> Result<u8, Failure> {
     let format = format(args.format, common.output)?;
-    let overview = overview(&args.given)?;
+    let overview = overview(&args.given, common)?;
     let text = match format {
         Format::Table => render::table::render(&overview),
         Format::Mermaid => render::mermaid::render(&overview),
@@ -76,12 +77,12 @@ fn format(format: Option<Format>, output: Output) -> Result<Format, Failure> {
     }
 }
 
-fn overview(given: &Given) -> Result<Overview, Failure> {
+fn overview(given: &Given, common: &Common) -> Result<Overview, Failure> {
     match given {
         Given { describe: Some(path), .. } => Ok(Overview::of_description(&describe_text::from_file(path)?)),
         Given { url: Some(url), .. } => Ok(Overview::of_description(&describe_text::from_url(url)?)),
         Given { snapshot: Some(path), .. } => from_snapshot(path),
-        _ => from_configuration(),
+        _ => from_configuration(common),
     }
 }
 
@@ -89,16 +90,33 @@ fn from_snapshot(path: &Path) -> Result<Overview, Failure> {
     let name = topology_source::name(path);
     let snapshot: Snapshot = serde_json::from_str(&describe_text::read(path)?)
         .map_err(|e| Failure::usage(format!("{name} is not a snapshot: {e}; expected what the snapshot command writes")))?;
+    of_snapshot(&name, &snapshot)
+}
+
+fn of_snapshot(name: &str, snapshot: &Snapshot) -> Result<Overview, Failure> {
     let overview = match (&snapshot.topology, &snapshot.describe) {
         (Some(topology), None) => Overview::of_topology(topology),
         (None, Some(text)) => Overview::of_description(&describe_text::parse(&format!("describe of {name}"), text)?)
             .with_stated(&snapshot.stated.clone().unwrap_or_default()),
         _ => return Err(Failure::usage(format!("{name} is not a snapshot: expected either topology or describe in it"))),
     };
+    if snapshot.partitions.is_empty() {
+        return Ok(overview);
+    }
     Ok(overview.with_topics(snapshot.prefix(), |topic| snapshot.partitions.contains_key(topic)))
 }
 
-/// The one place where the topology settings of `--config` come in.
-fn from_configuration() -> Result<Overview, Failure> {
-    Err(Failure::usage("no topology given, expected one of --describe FILE, --url URL or --snapshot FILE"))
+/// The topology of the configuration; with a cluster in it too, the topics that exist confirm the candidates.
+fn from_configuration(common: &Common) -> Result<Overview, Failure> {
+    let sources = Sources::new(&common.config, &common.set);
+    let settings = live::only(config::load(&sources)?)?;
+    match live::observe(&settings) {
+        Ok(application) => of_snapshot("the configuration", &application.snapshot),
+        Err(failure) if failure.code == exit::USAGE => Err(failure),
+        Err(failure) => {
+            eprintln!("note: existing topics are not known: {}", failure.message);
+            let (_, snapshot) = live::planner(&settings, &live::origin(&settings)?)?;
+            of_snapshot("the configuration", &snapshot)
+        }
+    }
 }

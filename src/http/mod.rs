@@ -3,10 +3,12 @@
 mod labels;
 mod metrics;
 mod process;
+mod report;
 mod server;
 mod shared;
 
 pub use labels::{ExpansionResult, Label, ObservationResult, ReactionPart};
 pub use metrics::{AppMetrics, FAMILIES, Family, Metrics};
+pub use report::Reporter;
 pub use server::{ListenError, Server};
 pub use shared::{Latch, Shared};

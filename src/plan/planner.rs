@@ -151,6 +151,23 @@ impl Planner {
         Watched { names: watched, patterns: self.patterns.clone() }
     }
 
+    /// True for a topic that does not exist as far as the other topics show, so that its count need not be known: a name of a
+    /// description is either a user topic or, with the prefix, an internal one, and the other of the two is there.
+    pub fn is_ruled_out(&self, topic: &str, partitions: &CountsByName) -> bool {
+        let Source::Described { description, .. } = &self.source else { return false };
+        description.blocks.iter().any(|block| {
+            let named = block.topology.as_deref();
+            let topics = block.nodes.iter().flat_map(|node| match &node.kind {
+                NodeKind::Source { topics, .. } => topics.as_slice(),
+                _ => &[],
+            });
+            topics.into_iter().any(|raw| {
+                let full = names::internal(&self.prefix, named, raw);
+                (topic == raw && partitions.contains_key(&full)) || (topic == full && partitions.contains_key(raw))
+            })
+        })
+    }
+
     /// The questions that would hold up an expansion: each set of inputs that must stay equal is taken to twice its width, and all
     /// inputs together, from the present counts as a steady state.
     pub fn rehearse(&self, partitions: &CountsByName, knowledge: &Knowledge) -> Vec<Question> {
@@ -170,7 +187,8 @@ impl Planner {
         questions
     }
 
-    fn inputs(&self, partitions: &CountsByName) -> CountsByName {
+    /// The inputs that exist, with their counts: source topics that Kafka Streams did not create.
+    pub fn inputs(&self, partitions: &CountsByName) -> CountsByName {
         let empty = CountsByName::new();
         let counts = Counts { baseline: &empty, partitions };
         let models = self

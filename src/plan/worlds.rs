@@ -86,10 +86,9 @@ pub(crate) fn answer(model: &Model, facts: &Facts) -> Answer {
     }
     let mut trial = worlds.run(pins);
     let mut assumed = None;
-    if trial.unresolvable.is_empty() && trial.refusals.is_empty() && !trial.settled.unexplained.is_empty() {
-        if let Some((topic, other)) = worlds.only_pin_that_explains(&trial) {
-            (trial, assumed) = (other, Some(topic));
-        }
+    let strange = trial.unresolvable.is_empty() && trial.refusals.is_empty() && !trial.settled.unexplained.is_empty();
+    if strange && let Some((topic, other)) = worlds.only_pin_that_explains(&trial) {
+        (trial, assumed) = (other, Some(topic));
     }
     let open = matches!(model.pins, Pins::Unknown) && trial.refusals.is_empty() && trial.unresolvable.is_empty();
     if open && trial.settled.unexplained.is_empty() {
@@ -113,7 +112,8 @@ impl Worlds<'_> {
         let topics = || self.model.topics.iter().enumerate();
         let unresolvable =
             topics().filter(|(id, topic)| topic.repartition && bounds.low[*id][NOW] == 0).map(|(id, _)| id).collect();
-        let settled = settle(&world, &self.facts.observed, &bounds, &self.bundles);
+        let mut settled = settle(&world, &self.facts.observed, &bounds, &self.bundles);
+        settled.unexplained.retain(|&topic, _| !self.facts.followed[topic]); // what has followed once will follow again
         let certain = topics().all(|(id, _)| bounds.certain(id));
         Trial { settled, refusals: copartition::refusals(&world), unresolvable, certain, pins: world.pins }
     }

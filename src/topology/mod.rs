@@ -8,7 +8,7 @@ pub mod names;
 pub mod overview;
 pub mod pattern;
 pub mod render;
-mod text_hints;
+pub mod text_hints;
 
 pub use describe::Description;
 pub use model::{Pinned, Stated, Subtopology, Topology};

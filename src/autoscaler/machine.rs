@@ -1,0 +1,429 @@
+//! The state machine of one application (KIP-878): pure, with time and observations as arguments.
+//!
+//! The driver asks [`Machine::command`] what to do, does it, and tells the outcome. Every answer of a broker leads to a new
+//! plan from scratch: the machine remembers what it saw, never what it meant to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::autoscaler::backoff;
+use crate::autoscaler::counts::{Counts, News};
+use crate::autoscaler::state::{Command, Event, Expansion, State};
+use crate::autoscaler::status::AssignorError;
+use crate::kafka::port::{KafkaError, Observation, Reply, TopicError};
+use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict};
+
+/// An accepted request may stay invisible this long beyond the timeout before it counts as failed: brokers lag.
+const VERIFY_GRACE: Duration = Duration::from_secs(5);
+/// Pace of re-reading while an accepted request is not visible yet.
+const VERIFY_PACE: Duration = Duration::from_millis(10);
+
+/// Kafka's error codes that only a person can mend: the next request waits for the ceiling of the back-off.
+const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
+const POLICY_VIOLATION: i16 = 44;
+
+/// The settings that the machine obeys; may change at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `partition.autoscaling.enabled`
+    pub enabled: bool,
+    /// `partition.autoscaling.timeout.ms`
+    pub timeout: Duration,
+    /// `partition.autoscaling.poll.interval.ms`
+    pub poll_interval: Duration,
+    /// `max.new.partitions`
+    pub max_new_partitions: u32,
+}
+
+/// One application: what is known of it, and where it stands.
+pub struct Machine {
+    rules: Rules,
+    planner: Planner,
+    counts: Counts,
+    state: State,
+    /// Input counts at which every internal topic had exactly the expected count.
+    baseline: BTreeMap<String, u32>,
+    /// Repartition topics that followed an input once.
+    not_pinned: BTreeSet<String>,
+    /// The latest decision, whatever the state.
+    decision: Option<Decision>,
+    /// Inputs that were deleted and made again since everything fitted last.
+    recreated: BTreeSet<String>,
+    /// Tasks the group has, by subtopology, as last seen.
+    tasks: BTreeMap<String, u32>,
+    assignor_error: AssignorError,
+    failures: u64,
+    next_observation: Duration,
+    /// When the present mismatch was first seen.
+    mismatch_since: Option<Duration>,
+    /// Refusals and unreadable counts that were already told.
+    told: BTreeSet<(String, i16)>,
+    events: Vec<Event>,
+}
+
+impl Machine {
+    /// A machine that has seen nothing yet. `baseline` is what the operator stated, by full topic name.
+    pub fn new(rules: Rules, planner: Planner, baseline: BTreeMap<String, u32>) -> Self {
+        Self {
+            rules,
+            planner,
+            counts: Counts::default(),
+            state: State::Starting,
+            baseline,
+            not_pinned: BTreeSet::new(),
+            decision: None,
+            recreated: BTreeSet::new(),
+            tasks: BTreeMap::new(),
+            assignor_error: AssignorError::None,
+            failures: 0,
+            next_observation: Duration::ZERO,
+            mismatch_since: None,
+            told: BTreeSet::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Where the application stands.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The latest decision of the planner.
+    pub fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+
+    /// Input counts at which everything fitted last, by full topic name.
+    pub fn baseline(&self) -> &BTreeMap<String, u32> {
+        &self.baseline
+    }
+
+    /// Best known counts.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The planner of the present topology.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// What the planner is told beside topology, baseline and counts.
+    pub fn knowledge(&self) -> Knowledge {
+        Knowledge { max_new_partitions: self.rules.max_new_partitions, not_pinned: self.not_pinned.clone() }
+    }
+
+    /// `partition.autoscaling.enabled`, as it is in force.
+    pub fn enabled(&self) -> bool {
+        self.rules.enabled
+    }
+
+    /// How often the application gave up.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// What all sidecars are told.
+    pub fn assignor_error(&self) -> AssignorError {
+        self.assignor_error
+    }
+
+    /// Tasks now and once counts fit. `current` is what the group has where it could be read, else what the baseline gives.
+    pub fn parallelism(&self) -> Vec<Parallelism> {
+        let decision = self.decision.iter().flat_map(|decision| decision.subtopologies.iter());
+        decision.map(|sub| Parallelism { current: self.tasks.get(&sub.id).copied().or(sub.current), ..sub.clone() }).collect()
+    }
+
+    /// Takes the events since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// What to do next.
+    pub fn command(&self, now: Duration) -> Command {
+        match &self.state {
+            State::Expanding(expansion) if expansion.next_request <= now => {
+                let changes = &expansion.decision.changes;
+                Command::Expand { targets: changes.iter().map(|change| (change.topic.clone(), change.to)).collect() }
+            }
+            State::Expanding(expansion) => Command::Observe { at: self.next_observation.min(expansion.next_request) },
+            _ => Command::Observe { at: self.next_observation },
+        }
+    }
+
+    /// An answer with the counts of all watched topics.
+    pub fn observed(&mut self, now: Duration, seen: &Observation) {
+        self.schedule_observation(now);
+        let news = self.counts.merge(now, seen);
+        self.tell_unreadable();
+        if news.is_empty() && self.decision.is_some() {
+            self.give_up_when_due(now);
+            return;
+        }
+        let partitions = self.counts.partitions();
+        let inputs = self.planner.inputs(&partitions);
+        let mut inputs_changed = false;
+        for item in news {
+            if matches!(item, News::Recreated { .. } | News::Gone { .. }) {
+                self.baseline.remove(item.topic());
+                self.recreated.insert(item.topic().to_owned());
+            }
+            if matches!(item, News::Grew { .. }) && !inputs.contains_key(item.topic()) {
+                self.not_pinned.insert(item.topic().to_owned()); // an explicit count does not change
+            }
+            inputs_changed |= inputs.contains_key(item.topic());
+            self.events.push(Event::News(item));
+        }
+        if inputs_changed {
+            self.mismatch_since = None;
+        }
+        let unreadable: Vec<&str> = self.counts.unreadable().map(|(topic, _)| topic.as_str()).collect();
+        if unreadable.iter().any(|topic| !self.planner.is_ruled_out(topic, &partitions)) {
+            return; // an unknown count is neither zero nor missing
+        }
+        self.decide(now, inputs_changed);
+    }
+
+    /// Counts could not be read at all; deadlines run on.
+    pub fn observation_failed(&mut self, now: Duration) {
+        self.schedule_observation(now);
+        self.give_up_when_due(now);
+    }
+
+    /// The outcome of the request that [`Command::Expand`] asked for. `jitter` in `0.0..1.0`.
+    pub fn replied(&mut self, now: Duration, outcome: &Result<Reply, KafkaError>, jitter: f64) {
+        let State::Expanding(expansion) = &mut self.state else { return };
+        let mut refused = Vec::new();
+        let mut pause = backoff::pause(expansion.attempts, jitter);
+        expansion.accepted = None;
+        match outcome {
+            Ok(reply) => {
+                expansion.request_error = None;
+                for (topic, answer) in &reply.topics {
+                    match answer {
+                        Ok(()) => {
+                            expansion.errors.remove(topic);
+                        }
+                        Err(error) => {
+                            if matches!(error.code, TOPIC_AUTHORIZATION_FAILED | POLICY_VIOLATION) {
+                                pause = backoff::CEILING;
+                            }
+                            expansion.errors.insert(topic.clone(), error.clone());
+                            refused.push((topic.clone(), error.clone()));
+                        }
+                    }
+                }
+                pause = pause.max(reply.throttle);
+                if refused.is_empty() {
+                    expansion.accepted = Some(now);
+                }
+            }
+            Err(error) => expansion.request_error = Some(error.message.clone()),
+        }
+        expansion.attempts = expansion.attempts.saturating_add(1);
+        expansion.next_request = now.saturating_add(pause);
+        self.next_observation = now; // re-read after every reply, whatever it was
+        for (topic, error) in refused {
+            if self.told.insert((topic.clone(), error.code)) {
+                self.events.push(Event::Refused { topic, error });
+            }
+        }
+    }
+
+    /// Task counts of the application's group while it is stable, by subtopology id; empty when nobody runs.
+    pub fn group_observed(&mut self, tasks: BTreeMap<String, u32>) {
+        self.tasks = tasks;
+        if matches!(self.state, State::Settling { .. }) && self.has_settled() {
+            self.enter(State::Steady);
+        }
+    }
+
+    /// Other settings, in force at once.
+    pub fn reconfigure(&mut self, now: Duration, rules: Rules) {
+        let toggled = rules.enabled != self.rules.enabled;
+        self.rules = rules;
+        if self.decision.is_some() {
+            self.decide(now, toggled);
+        }
+    }
+
+    /// Another topology of the same application; `watched` are the topics that matter from now on.
+    pub fn change_topology(&mut self, now: Duration, planner: Planner, watched: &BTreeSet<String>) {
+        self.planner = planner;
+        self.counts.retain(watched);
+        self.decision = None;
+        self.mismatch_since = None;
+        self.next_observation = now;
+    }
+
+    fn has_settled(&self) -> bool {
+        let expected = self.decision.iter().flat_map(|decision| &decision.subtopologies);
+        expected.filter_map(|sub| sub.expected.map(|n| (&sub.id, n))).all(|(id, n)| self.tasks.get(id) == Some(&n))
+    }
+
+    fn schedule_observation(&mut self, now: Duration) {
+        let pace = match &self.state {
+            State::Expanding(expansion) if expansion.accepted.is_some() => VERIFY_PACE.min(self.rules.poll_interval),
+            _ => self.rules.poll_interval,
+        };
+        self.next_observation = now.saturating_add(pace);
+    }
+
+    fn tell_unreadable(&mut self) {
+        for (topic, error) in self.counts.failed() {
+            if self.told.insert((topic.clone(), error.code)) {
+                self.events.push(Event::Unreadable { topic: topic.clone(), error: error.clone() });
+            }
+        }
+    }
+
+    /// Plans from what is known now, and moves on. `again`: a change that gives a failed plan another chance.
+    fn decide(&mut self, now: Duration, again: bool) {
+        let partitions = self.counts.partitions();
+        let mut decision = self.planner.decide(&self.baseline, &partitions, &self.knowledge());
+        if decision.decision == Verdict::Blocked && !self.recreated.is_empty() {
+            let names: Vec<&str> = self.recreated.iter().map(String::as_str).collect();
+            decision.message = format!("{} (deleted or recreated meanwhile: {})", decision.message, names.join(", "));
+        }
+        let same = self.decision.as_ref().is_some_and(|old| old == &decision);
+        let before = self.decision.replace(decision.clone());
+        match decision.decision {
+            Verdict::None => self.everything_fits(now, before.as_ref(), &decision),
+            _ if !self.rules.enabled && decision.decision != Verdict::Blocked => {
+                self.mismatch_since.get_or_insert(now);
+                if !matches!(&self.state, State::Disabled { decision: old } if *old == decision) {
+                    self.enter(State::Disabled { decision });
+                }
+            }
+            Verdict::Expand => self.expand(now, decision, again),
+            Verdict::Waiting => self.wait(now, decision, again),
+            Verdict::Blocked => {
+                self.mismatch_since.get_or_insert(now);
+                if !(same && matches!(self.state, State::Blocked { .. })) {
+                    self.enter(State::Blocked { decision });
+                }
+            }
+        }
+        self.set_assignor_error();
+        self.give_up_when_due(now);
+    }
+
+    fn everything_fits(&mut self, now: Duration, before: Option<&Decision>, decision: &Decision) {
+        if let State::Expanding(expansion) = &self.state {
+            let grown = expansion.decision.changes.iter().filter(|change| change.role == Role::Repartition);
+            self.not_pinned.extend(grown.map(|change| change.topic.clone()));
+            let done = Event::Expanded { decision: expansion.decision.clone(), took: now.saturating_sub(expansion.started) };
+            self.events.push(done);
+        }
+        self.baseline = self.planner.inputs(&self.counts.partitions());
+        self.mismatch_since = None;
+        self.recreated.clear();
+        self.told.retain(|(topic, _)| self.counts.failed().contains_key(topic));
+        let tasks_change = before.is_some_and(|before| expected_tasks(before) != expected_tasks(decision));
+        let expanding = matches!(self.state, State::Expanding(_));
+        match &self.state {
+            State::Steady if !tasks_change => {}
+            State::Settling { .. } if !tasks_change => {}
+            State::Starting => self.enter(State::Steady),
+            _ if expanding || tasks_change || self.unsettled_tasks(decision) => self.enter(State::Settling { since: now }),
+            _ => self.enter(State::Steady),
+        }
+    }
+
+    /// The group is known to have other task counts than it should.
+    fn unsettled_tasks(&self, decision: &Decision) -> bool {
+        let expected = expected_tasks(decision);
+        self.tasks.iter().any(|(id, n)| expected.get(id.as_str()).is_some_and(|expected| expected != n))
+    }
+
+    fn expand(&mut self, now: Duration, decision: Decision, again: bool) {
+        let started = *self.mismatch_since.get_or_insert(now);
+        match &mut self.state {
+            State::Expanding(expansion) if expansion.decision == decision => {}
+            State::Failed { .. } if !again => {}
+            State::Expanding(expansion) => {
+                // the plan shrinks while parts of it become visible, or grows because an input grew again
+                let more = again || !is_part(&decision, &expansion.decision);
+                expansion.errors.retain(|topic, _| decision.changes.iter().any(|change| change.topic == *topic));
+                expansion.decision = decision;
+                if more {
+                    expansion.started = started;
+                    expansion.next_request = now;
+                    expansion.accepted = None;
+                }
+            }
+            _ => self.enter(State::Expanding(Expansion {
+                decision,
+                started,
+                attempts: 0,
+                next_request: now,
+                accepted: None,
+                errors: BTreeMap::new(),
+                request_error: None,
+            })),
+        }
+    }
+
+    fn wait(&mut self, now: Duration, decision: Decision, again: bool) {
+        let since = *self.mismatch_since.get_or_insert(now);
+        match &self.state {
+            State::Waiting { decision: old, .. } if *old == decision => {}
+            State::Failed { .. } if !again => {}
+            _ => self.enter(State::Waiting { decision, since }),
+        }
+    }
+
+    fn give_up_when_due(&mut self, now: Duration) {
+        let timeout = self.rules.timeout;
+        let (decision, errors) = match &self.state {
+            State::Waiting { decision, since } if now >= since.saturating_add(timeout) => (decision, BTreeMap::new()),
+            State::Expanding(expansion) if expansion.attempts > 0 => {
+                let deadline = expansion.started.saturating_add(timeout);
+                let grace = expansion.accepted.map_or(Duration::ZERO, |accepted| accepted.saturating_add(VERIFY_GRACE));
+                if now < deadline.max(grace) {
+                    return;
+                }
+                (&expansion.decision, self.outstanding(expansion))
+            }
+            _ => return,
+        };
+        let mut decision = decision.clone();
+        decision.code = Some(Code::Timeout);
+        decision.message = format!("gave up after {}: {}", humantime::format_duration(timeout), decision.message);
+        self.failures = self.failures.saturating_add(1);
+        self.events.push(Event::GaveUp);
+        self.enter(State::Failed { decision, errors });
+    }
+
+    /// Why each topic of the plan has not grown, as far as the broker said so.
+    fn outstanding(&self, expansion: &Expansion) -> BTreeMap<String, TopicError> {
+        let unknown =
+            |message: &str| TopicError { code: -1, name: "UNKNOWN_SERVER_ERROR".to_owned(), message: message.to_owned() };
+        let fallback = expansion.request_error.as_deref().unwrap_or("the request was accepted, but its effect is not visible");
+        let topics = expansion.decision.changes.iter().map(|change| &change.topic);
+        topics.map(|topic| (topic.clone(), expansion.errors.get(topic).cloned().unwrap_or_else(|| unknown(fallback)))).collect()
+    }
+
+    fn set_assignor_error(&mut self) {
+        let fits = matches!(self.state, State::Starting | State::Steady | State::Settling { .. });
+        let error = if self.rules.enabled || fits { AssignorError::None } else { AssignorError::IncompleteSourceTopicMetadata };
+        if error != self.assignor_error {
+            self.assignor_error = error;
+            self.events.push(Event::Assignor(error));
+        }
+    }
+
+    fn enter(&mut self, state: State) {
+        self.events.push(Event::Entered(state.clone()));
+        self.state = state;
+    }
+}
+
+fn expected_tasks(decision: &Decision) -> BTreeMap<&str, u32> {
+    decision.subtopologies.iter().filter_map(|sub| Some((sub.id.as_str(), sub.expected?))).collect()
+}
+
+/// Every change of `plan` stands in `of` with the same target.
+fn is_part(plan: &Decision, of: &Decision) -> bool {
+    plan.changes.iter().all(|change| of.changes.iter().any(|other| other.topic == change.topic && other.to == change.to))
+}

@@ -1,0 +1,155 @@
+//! What the commands that meet a live application share: its topology, a client, and its counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::Failure;
+use super::exit;
+use super::run::topology::Origin;
+use crate::config::Settings;
+use crate::config::settings::TopologySource;
+use crate::kafka::Client;
+use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicState};
+use crate::plan::{Knowledge, Planner, Protocol, Snapshot, Verdict, Watched};
+use crate::topology_source;
+
+/// Bound of each request of a command.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+impl From<KafkaError> for Failure {
+    fn from(error: KafkaError) -> Self {
+        let code = if error.class == ErrorClass::Config { exit::USAGE } else { exit::FAILED };
+        Self { code, message: error.message }
+    }
+}
+
+/// `client.id` of everything that works for an application.
+pub fn client_id(application_id: &str) -> String {
+    format!("{application_id}-partition-autoscaler")
+}
+
+/// A client with the settings of the application. Does not wait for a connection.
+pub fn connect(settings: &Settings) -> Result<Client, Failure> {
+    Ok(Client::connect(&settings.bootstrap_servers, &settings.kafka, &client_id(&settings.application_id))?)
+}
+
+/// The source of the topology: the one that is named, else the first that is configured.
+pub fn origin(settings: &Settings) -> Result<Origin, Failure> {
+    let topology = &settings.topology;
+    let stated = topology.complete.as_ref().map(|_| Origin::Stated);
+    let file = topology.file.clone().map(Origin::File);
+    let url = topology.url.as_ref().map(|url| Origin::Url(url.as_str().to_owned()));
+    let found = match topology.source {
+        Some(TopologySource::Config) => stated,
+        Some(TopologySource::Describe) => file.or(url),
+        None => stated.or(file).or(url),
+    };
+    found.ok_or_else(|| {
+        Failure::usage(format!(
+            "the topology of {} is not configured; set topology.file or topology.url to where the text of Topology#describe() is, \
+             or write it out under [topology]",
+            settings.application_id
+        ))
+    })
+}
+
+/// The planner of the topology, and the snapshot (without counts) that it was made from.
+pub fn planner(settings: &Settings, origin: &Origin) -> Result<(Planner, Snapshot), Failure> {
+    let text = match origin {
+        Origin::Stated => None,
+        Origin::File(path) => Some(topology_source::read(path)),
+        Origin::Url(url) => Some(topology_source::fetch(url)),
+    };
+    let describe = text.transpose().map_err(|error| Failure::usage(error.to_string()))?;
+    let stated = describe.as_ref().map(|_| settings.topology.stated.clone());
+    let snapshot = Snapshot {
+        application_id: settings.application_id.clone(),
+        protocol: Protocol::Classic,
+        prefix: settings.topology.prefix.clone(),
+        topology: if describe.is_some() { None } else { settings.topology.complete.clone() },
+        describe,
+        stated,
+        baseline: settings.baseline.clone(),
+        partitions: BTreeMap::new(),
+    };
+    let name = match origin {
+        Origin::Stated => "[topology]".to_owned(),
+        Origin::File(path) => topology_source::name(path),
+        Origin::Url(url) => topology_source::without_credentials(url),
+    };
+    let planner = Planner::new(&snapshot).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    Ok((planner, snapshot))
+}
+
+/// The text of `Topology#describe()` (empty for a stated topology) with its planner.
+pub fn text_and_planner(settings: &Settings, origin: &Origin) -> Result<(String, Planner), Failure> {
+    let (planner, snapshot) = planner(settings, origin)?;
+    Ok((snapshot.describe.unwrap_or_default(), planner))
+}
+
+/// A live application as it is now.
+pub struct Application {
+    /// Its planner.
+    pub planner: Planner,
+    /// Its topology, the stated baseline, and the counts of every topic that exists.
+    pub snapshot: Snapshot,
+}
+
+/// Reads topology and counts of a live application.
+pub fn observe(settings: &Settings) -> Result<Application, Failure> {
+    let origin = origin(settings)?;
+    let (planner, mut snapshot) = planner(settings, &origin)?;
+    let mut client = connect(settings)?;
+    let cluster_id = client.cluster_id(TIMEOUT)?;
+    if let Some(expected) = settings.expected_cluster_id.as_ref().filter(|expected| **expected != cluster_id) {
+        return Err(Failure::usage(format!(
+            "bootstrap.servers lead to the cluster {cluster_id}, but expected.cluster.id is {expected}; correct whichever is wrong"
+        )));
+    }
+    let Watched { mut names, patterns } = planner.watched();
+    if !patterns.is_empty() {
+        let topics = client.list_topics(TIMEOUT)?;
+        names.extend(topics.into_iter().filter(|topic| patterns.iter().any(|pattern| pattern.matches(topic))));
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    let seen = client.describe_topics(&names, TIMEOUT)?;
+    let mut unreadable = BTreeSet::new();
+    for (topic, state) in seen {
+        match state {
+            TopicState::Present { partitions, .. } => {
+                snapshot.partitions.insert(topic, partitions);
+            }
+            TopicState::Missing => {}
+            TopicState::Failed(error) => {
+                unreadable.insert(crate::autoscaler::words::unreadable(&topic, &error));
+            }
+        }
+    }
+    match unreadable.first() {
+        Some(message) => Err(Failure::failed(message.clone())),
+        None => Ok(Application { planner, snapshot }),
+    }
+}
+
+impl Application {
+    /// Where no baseline is stated and every count fits, the present inputs are the baseline.
+    pub fn take_baseline(&mut self, settings: &Settings) {
+        let knowledge = Knowledge { max_new_partitions: settings.max_new_partitions, ..Knowledge::default() };
+        let Snapshot { baseline, partitions, .. } = &self.snapshot;
+        if self.planner.decide(baseline, partitions, &knowledge).decision == Verdict::None {
+            self.snapshot.baseline = self.planner.inputs(partitions);
+        }
+    }
+}
+
+/// Commands that show one application refuse several.
+pub fn only(all: Vec<Settings>) -> Result<Settings, Failure> {
+    let mut all = all.into_iter();
+    match (all.next(), all.next()) {
+        (Some(settings), None) => Ok(settings),
+        (None, _) => Err(Failure::usage("no application is configured; set application.id and bootstrap.servers")),
+        (Some(_), Some(_)) => {
+            Err(Failure::usage("several applications are configured; expected the configuration of one, with --config"))
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `partition-autoscaler run`.
+
+mod logging;
+mod reload;
+pub(super) mod topology;
+
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use super::{Common, Failure, exit, live};
+use crate::autoscaler::driver::{Control, Driver, Ended, Setup};
+use crate::autoscaler::machine::Rules;
+use crate::config::{self, Settings, Sources};
+use crate::http::{Metrics, Reporter, Server, Shared};
+use crate::kafka::Client;
+use crate::kafka::port::ErrorClass;
+
+/// How long the loops may take to finish the current step; below the 30 s that Kubernetes grants.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = config::help_text())]
+pub struct RunArgs {}
+
+/// One application at work.
+struct Worker {
+    application_id: String,
+    control: Sender<Control>,
+}
+
+/// Runs until a signal comes, or until every application has ended.
+pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
+    let sources = Sources::new(&common.config, &common.set);
+    let all = config::load(&sources)?;
+    let (listen, level, format) = match all.first() {
+        Some(first) => (first.http_listen.clone(), first.log_level, first.log_format),
+        None => return Err(Failure::usage("no application is configured; set application.id and bootstrap.servers")),
+    };
+    let log = logging::init(level, format)?;
+    let metrics = Metrics::new().map_err(|error| Failure::failed(format!("the metrics cannot be registered: {error}")))?;
+    let shared = Shared::new(metrics);
+    let applications = all.into_iter().map(Application::prepare).collect::<Result<Vec<_>, _>>()?;
+    let server = Server::start(&listen, shared.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+    info!(address = %server.address(), "listening on http://{}", server.address());
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(async {
+        let no_signals = |error| Failure::failed(format!("signals cannot be received: {error}"));
+        let mut signals = Signals::new().map_err(no_signals)?;
+        let mut hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
+        let (ended, mut endings) = unbounded_channel();
+        let workers: Vec<Worker> =
+            applications.into_iter().map(|application| application.start(&shared, &ended)).collect::<Result<_, _>>()?;
+        drop(ended);
+        let mut reload = reload::Reload::new(sources, log);
+        let mut code = exit::OK;
+        let mut left = workers.len();
+        while left > 0 {
+            tokio::select! {
+                ending = endings.recv() => {
+                    left = left.saturating_sub(1);
+                    if let Some(ended) = ending {
+                        code = code.max(exit_code(&ended));
+                    }
+                    // one application that cannot go on ends the process, so that somebody notices
+                    if code != exit::OK {
+                        return Ok(stop(&workers, left, &mut endings, &mut signals, code).await);
+                    }
+                }
+                () = signals.end() => {
+                    info!("a signal asks to stop");
+                    return Ok(stop(&workers, left, &mut endings, &mut signals, code).await);
+                }
+                () = reload.due(&mut hang_up) => {
+                    for settings in reload.read() {
+                        tell(&workers, &settings);
+                    }
+                }
+            }
+        }
+        Ok(code)
+    })
+}
+
+/// Ends the loops; a second signal, or the end of the grace, ends without them.
+async fn stop(
+    workers: &[Worker],
+    mut left: usize,
+    endings: &mut UnboundedReceiver<Ended>,
+    signals: &mut Signals,
+    mut code: u8,
+) -> u8 {
+    for worker in workers {
+        let _ = worker.control.send(Control::Stop); // a loop that has ended needs no telling
+    }
+    let all = async {
+        while left > 0 {
+            left = left.saturating_sub(1);
+            if let Some(ended) = endings.recv().await {
+                code = code.max(exit_code(&ended));
+            }
+        }
+    };
+    tokio::select! {
+        outcome = timeout(GRACE, all) => {
+            if outcome.is_err() {
+                warn!("the current step did not end in time; ending without it");
+            }
+        }
+        () = signals.end() => warn!("a second signal: ending at once"),
+    }
+    code
+}
+
+fn tell(workers: &[Worker], settings: &Settings) {
+    for worker in workers.iter().filter(|worker| worker.application_id == settings.application_id) {
+        let _ = worker.control.send(Control::Rules(rules(settings))); // a loop that has ended needs no telling
+    }
+}
+
+fn rules(settings: &Settings) -> Rules {
+    Rules {
+        enabled: settings.enabled,
+        timeout: settings.timeout,
+        poll_interval: settings.poll_interval,
+        max_new_partitions: settings.max_new_partitions,
+    }
+}
+
+fn exit_code(ended: &Ended) -> u8 {
+    match ended {
+        Ended::Stopped => exit::OK,
+        Ended::AssignorError => exit::ASSIGNOR_ERROR,
+        Ended::Refused(error) if error.class == ErrorClass::Config => exit::USAGE,
+        Ended::Refused(_) => exit::FAILED,
+    }
+}
+
+/// An application whose settings, topology and client stand.
+struct Application {
+    settings: Settings,
+    topology: topology::Origin,
+    planner: Option<crate::plan::Planner>,
+    client: Client,
+}
+
+impl Application {
+    fn prepare(settings: Settings) -> Result<Self, Failure> {
+        let topology = topology::Origin::of(&settings)?;
+        let planner = topology.read_at_start(&settings)?;
+        let client = live::connect(&settings)?;
+        Ok(Self { settings, topology, planner, client })
+    }
+
+    fn start(self, shared: &Shared, ended: &UnboundedSender<Ended>) -> Result<Worker, Failure> {
+        let Self { settings, topology, planner, client } = self;
+        let application_id = settings.application_id.clone();
+        for warning in &settings.warnings {
+            warn!(application_id, "{warning}");
+        }
+        let metrics = shared.metrics().application(&application_id, &live::client_id(&application_id));
+        let reporter = Reporter::new(shared, metrics, &application_id, settings.enabled, topology.name(), &settings.warnings);
+        info!(
+            application_id,
+            enabled = settings.enabled,
+            "watching; partition.autoscaling.enabled is {}",
+            if settings.enabled { "true" } else { "false, so nothing will be changed" }
+        );
+        let (control, told) = mpsc::channel();
+        let setup = Setup {
+            application_id: application_id.clone(),
+            expected_cluster_id: settings.expected_cluster_id.clone(),
+            on_error: settings.on_error,
+            rules: rules(&settings),
+            baseline: settings.baseline.clone(),
+            planner,
+        };
+        topology.follow(settings, control.clone());
+        let ended = ended.clone();
+        let work = move || {
+            let ending = Driver::new(client, setup, told, reporter).run();
+            let _ = ended.send(ending); // nobody listens any more once the process ends
+        };
+        let thread = thread::Builder::new().name(format!("autoscaler-{application_id}")).spawn(work);
+        thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}")))?;
+        Ok(Worker { application_id, control })
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// SIGTERM or SIGINT.
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

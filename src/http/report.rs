@@ -1,0 +1,424 @@
+//! Turns what a loop does into log lines, metrics and status, in one place each.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use tracing::{error, info, warn};
+
+use super::labels::{ExpansionResult, ObservationResult, ReactionPart};
+use super::metrics::AppMetrics;
+use super::shared::{Latch, Shared};
+use crate::autoscaler::counts::News;
+use crate::autoscaler::driver::{Ended, Report};
+use crate::autoscaler::machine::Machine;
+use crate::autoscaler::state::{Event, State};
+use crate::autoscaler::status::{
+    ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, StateName, StateStatus, Time, TopicCounts,
+};
+use crate::autoscaler::words;
+use crate::kafka::group_bytes::Tasks;
+use crate::kafka::port::{Group, KafkaError, Observation, Reply, TopicState};
+use crate::plan::{Decision, Planner, Question, Verdict, Warning};
+
+/// Events that the status keeps.
+const HISTORY: usize = 50;
+
+/// The reporter of one application.
+pub struct Reporter {
+    metrics: AppMetrics,
+    shared: Shared,
+    status: ApplicationStatus,
+    /// Warnings of the configuration, which stay.
+    config_warnings: Vec<Warning>,
+    topology_latch: Option<Latch>,
+    observation_latch: Option<Latch>,
+    changed: bool,
+    /// The latest failure of a call, so that a lasting one is logged once.
+    failing: Option<KafkaError>,
+    group_failing: bool,
+    /// What the group lacks, for the details of `Settling`.
+    group_says: Option<String>,
+    /// When counts were last read, and the time before that.
+    last_observation: Duration,
+    observation_before: Duration,
+    reaction: Reaction,
+}
+
+/// Moments of the expansion under way.
+#[derive(Default)]
+struct Reaction {
+    /// The latest answer before the growth was seen.
+    before: Duration,
+    seen: Duration,
+    first_request: Option<Duration>,
+    requests: Duration,
+    last_reply: Option<Duration>,
+}
+
+impl Reporter {
+    /// Nothing has happened yet; makes the sidecar unready until the first full observation.
+    pub fn new(
+        shared: &Shared,
+        metrics: AppMetrics,
+        application_id: &str,
+        enabled: bool,
+        source: &str,
+        warnings: &[String],
+    ) -> Self {
+        let mut status = ApplicationStatus::starting(application_id, enabled, SystemTime::now());
+        status.leader = true;
+        status.topology_source = Some(source.to_owned());
+        metrics.set_leader(true);
+        let warning = |message: &String| Warning { code: "CONFIGURATION".to_owned(), message: message.clone() };
+        let config_warnings: Vec<Warning> = warnings.iter().map(warning).collect();
+        status.warnings.clone_from(&config_warnings);
+        shared.publish(status.clone());
+        Self {
+            metrics,
+            shared: shared.clone(),
+            status,
+            config_warnings,
+            topology_latch: Some(shared.latch(format!("{application_id}: the topology"))),
+            observation_latch: Some(shared.latch(format!("{application_id}: the first full observation"))),
+            changed: false,
+            failing: None,
+            group_failing: false,
+            group_says: None,
+            last_observation: Duration::ZERO,
+            observation_before: Duration::ZERO,
+            reaction: Reaction::default(),
+        }
+    }
+
+    fn app(&self) -> &str {
+        &self.status.application_id
+    }
+
+    fn remember(&mut self, event: &str, message: impl Into<String>) {
+        let entry = HistoryEntry { at: Time(SystemTime::now()), event: event.to_owned(), message: message.into() };
+        if self.status.history.len() >= HISTORY {
+            self.status.history.remove(0);
+        }
+        self.status.history.push(entry);
+        self.changed = true;
+    }
+
+    fn failed(&mut self, error: &KafkaError) {
+        self.metrics.count_kafka_error(error.class);
+        if self.failing.as_ref() != Some(error) {
+            warn!(application_id = self.app(), class = ?error.class, "{}", error.message);
+            self.status.last_error = Some(error.message.clone());
+            self.failing = Some(error.clone());
+            self.changed = true;
+        }
+    }
+
+    fn recovered(&mut self) {
+        if self.failing.take().is_some() {
+            info!(application_id = self.app(), "the cluster answers again");
+            self.status.last_error = None;
+            self.changed = true;
+        }
+    }
+
+    fn event(&mut self, now: Duration, event: Event, machine: &Machine) {
+        match event {
+            Event::News(news) => {
+                let text = words::news(&news);
+                info!(application_id = self.app(), topic = news.topic(), "{text}");
+                self.remember(news_name(&news), text);
+            }
+            Event::Entered(state) => self.entered(now, &state, machine),
+            Event::Expanded { decision, took } => self.expanded(now, &decision, took),
+            Event::Refused { topic, error } => {
+                let text = words::refused(&topic, &error);
+                error!(application_id = self.app(), topic, code = error.name, "{text}");
+                self.remember("refused", text);
+            }
+            Event::Unreadable { topic, error } => {
+                let text = words::unreadable(&topic, &error);
+                warn!(application_id = self.app(), topic, code = error.name, "{text}");
+                self.remember("unreadable", text);
+            }
+            Event::Assignor(AssignorError::None) => {
+                info!(application_id = self.app(), "the assignor error is over: counts fit, or the flag is on");
+                self.metrics.set_assignor_error(AssignorError::None);
+                self.remember("assignor-error", "NONE (0)");
+            }
+            Event::Assignor(error) => {
+                let shown = crate::autoscaler::status::AssignorErrorStatus::from(error);
+                let text = format!("{} ({})", words::assignor_name(error), shown.code);
+                error!(application_id = self.app(), code = shown.code, "{text}: {}", words::decision(machine.decision()));
+                self.metrics.set_assignor_error(error);
+                self.remember("assignor-error", text);
+            }
+            Event::GaveUp => {
+                self.metrics.count_failure();
+                self.metrics.count_expansion(ExpansionResult::Failed);
+            }
+        }
+    }
+
+    fn entered(&mut self, now: Duration, state: &State, machine: &Machine) {
+        let (before, name) = (self.status.state.name, state.name());
+        let details = words::state(state, machine);
+        match state {
+            State::Failed { .. } => error!(application_id = self.app(), state = ?name, "{details}"),
+            State::Blocked { .. } | State::Waiting { .. } | State::Disabled { .. } => {
+                warn!(application_id = self.app(), state = ?name, "{details}");
+            }
+            _ => info!(application_id = self.app(), state = ?name, "{details}"),
+        }
+        if let Some(decision) = state.decision().filter(|_| name != StateName::Failed) {
+            self.metrics.count_plan(decision.decision, decision.code);
+            for (topic, conflict) in &decision.conflicts {
+                warn!(
+                    application_id = self.app(),
+                    topic,
+                    expected = conflict.expected,
+                    found = conflict.found,
+                    "count does not fit"
+                );
+            }
+            for question in &decision.questions {
+                warn!(application_id = self.app(), setting = question.setting, "{}", question.message);
+            }
+        }
+        if before == StateName::Expanding && !matches!(name, StateName::Settling | StateName::Steady | StateName::Failed) {
+            self.metrics.count_expansion(ExpansionResult::Superseded);
+        }
+        if let State::Expanding(expansion) = state {
+            self.reaction = Reaction { before: self.observation_before, seen: expansion.started, ..Reaction::default() };
+        }
+        if before == StateName::Settling && name == StateName::Steady {
+            let settling = now.saturating_sub(self.reaction.last_reply.unwrap_or(now));
+            self.metrics.time_settling(settling);
+            if let Some(last) = &mut self.status.last_expansion {
+                last.settled_ms = u64::try_from(settling.as_millis()).ok();
+            }
+        }
+        self.metrics.set_state(name);
+        self.status.state = StateStatus { name, since: Time(SystemTime::now()), details: details.clone() };
+        self.remember(words::state_event(name), details);
+    }
+
+    fn expanded(&mut self, now: Duration, decision: &Decision, took: Duration) {
+        let Reaction { before, seen, first_request, requests, last_reply } = self.reaction;
+        let plan = first_request.unwrap_or(seen).saturating_sub(seen);
+        let verify = now.saturating_sub(last_reply.unwrap_or(now));
+        for (part, time) in [(ReactionPart::Plan, plan), (ReactionPart::Request, requests), (ReactionPart::Verify, verify)] {
+            self.metrics.time_reaction_part(part, time);
+        }
+        self.metrics.time_reaction(took);
+        self.metrics.time_gap(now.saturating_sub(before));
+        self.metrics.count_expansion(ExpansionResult::Done);
+        for change in &decision.changes {
+            self.metrics.count_created(change.role, change.to.saturating_sub(change.from));
+        }
+        self.status.last_expansion = Some(ExpansionStatus {
+            seen: Time(SystemTime::now().checked_sub(took).unwrap_or(SystemTime::UNIX_EPOCH)),
+            reaction_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            topics: decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect(),
+            settled_ms: None,
+        });
+        let text = format!(
+            "{} grown and verified {} ms after the growth was first seen (plan {}, request {}, verification {} ms)",
+            words::count(decision.changes.len(), "topic"),
+            words::millis(took),
+            words::millis(plan),
+            words::millis(requests),
+            words::millis(verify)
+        );
+        info!(application_id = self.app(), reaction_ms = words::millis(took), "{text}");
+        self.remember("expanded", text);
+    }
+
+    fn fill(&mut self, machine: &Machine) {
+        let decision = machine.decision();
+        let status = &mut self.status;
+        status.baseline = machine.baseline().clone();
+        status.partitions = topic_counts(machine, decision);
+        status.plan = decision.cloned();
+        status.failures = machine.failures();
+        status.enabled = machine.enabled();
+        status.assignor_error = machine.assignor_error().into();
+        status.topic_errors = machine.counts().failed().clone();
+        match machine.state() {
+            State::Expanding(expansion) => status.topic_errors.extend(expansion.errors.clone()),
+            State::Failed { decision, errors } => {
+                status.topic_errors.extend(errors.clone());
+                status.plan = Some(decision.clone());
+            }
+            _ => {}
+        }
+        status.state.details = words::state(machine.state(), machine);
+        if let (StateName::Settling, Some(says)) = (status.state.name, &self.group_says) {
+            status.state.details = format!("{}; {says}", status.state.details);
+        }
+        status.warnings.clone_from(&self.config_warnings);
+        status.warnings.extend(decision.iter().flat_map(|decision| decision.warnings.iter().cloned()));
+    }
+}
+
+/// Every watched topic that exists, with the count it should have as far as the decision tells.
+fn topic_counts(machine: &Machine, decision: Option<&Decision>) -> BTreeMap<String, TopicCounts> {
+    let counts = machine.counts().partitions();
+    let expected = |topic: &String, count: u32| {
+        let decision = decision?;
+        let change = decision.changes.iter().find(|change| change.topic == *topic).map(|change| change.to);
+        let conflict = decision.conflicts.get(topic).map(|conflict| conflict.expected);
+        change.or(conflict).or((matches!(decision.decision, Verdict::None | Verdict::Expand)).then_some(count))
+    };
+    counts.iter().map(|(topic, n)| (topic.clone(), TopicCounts { count: Some(*n), expected: expected(topic, *n) })).collect()
+}
+
+fn news_name(news: &News) -> &'static str {
+    match news {
+        News::Appeared { .. } => "topic-appeared",
+        News::Grew { .. } => "topic-grew",
+        News::Recreated { .. } => "topic-recreated",
+        News::Gone { .. } => "topic-gone",
+    }
+}
+
+impl Report for Reporter {
+    fn cluster(&mut self, id: String) {
+        info!(application_id = self.app(), cluster_id = id, "connected to the cluster {id}");
+        self.status.cluster_id = Some(id);
+        self.recovered();
+        self.shared.publish(self.status.clone());
+    }
+
+    fn unreachable(&mut self, error: &KafkaError) {
+        self.failed(error);
+        self.status.state.details = error.message.clone();
+        self.shared.publish(self.status.clone());
+    }
+
+    fn topology(&mut self, planner: &Planner) {
+        let watched = planner.watched();
+        info!(
+            application_id = self.app(),
+            topics = watched.names.len(),
+            patterns = watched.patterns.len(),
+            "the topology is known: {} to watch",
+            words::count(watched.names.len(), "name")
+        );
+        self.topology_latch = None;
+        self.changed = true;
+    }
+
+    fn questions(&mut self, questions: Vec<Question>) {
+        for question in &questions {
+            warn!(
+                application_id = self.app(),
+                setting = question.setting,
+                "to be answered before an input grows: {}",
+                question.message
+            );
+        }
+        self.changed |= self.status.questions != questions;
+        self.status.questions = questions;
+    }
+
+    fn observed(&mut self, now: Duration, took: Duration, answer: &Result<Observation, KafkaError>) {
+        let result = match answer {
+            Err(_) => ObservationResult::Error,
+            Ok(seen) if seen.values().any(|state| matches!(state, TopicState::Failed(_))) => ObservationResult::Partial,
+            Ok(_) => ObservationResult::Ok,
+        };
+        self.metrics.observe(result, took, SystemTime::now());
+        match answer {
+            Err(error) => self.failed(error),
+            Ok(_) => {
+                self.recovered();
+                self.observation_before = std::mem::replace(&mut self.last_observation, now);
+            }
+        }
+    }
+
+    fn requesting(&mut self, now: Duration, targets: &BTreeMap<String, u32>) {
+        self.metrics.count_request();
+        self.reaction.first_request.get_or_insert(now);
+        let list: Vec<String> = targets.iter().map(|(topic, to)| format!("{topic} to {to}")).collect();
+        info!(application_id = self.app(), topics = targets.len(), "one CreatePartitions request: {}", words::shortened(&list));
+    }
+
+    fn replied(&mut self, now: Duration, took: Duration, outcome: &Result<Reply, KafkaError>) {
+        self.reaction.requests = self.reaction.requests.saturating_add(took);
+        self.reaction.last_reply = Some(now);
+        match outcome {
+            Err(error) => self.failed(error),
+            Ok(reply) => {
+                let refused = reply.topics.values().filter(|answer| answer.is_err()).count();
+                info!(
+                    application_id = self.app(),
+                    "answered after {} ms: {} accepted, {refused} refused",
+                    words::millis(took),
+                    reply.topics.len().saturating_sub(refused)
+                );
+                if !reply.throttle.is_zero() {
+                    self.metrics.count_throttle(reply.throttle);
+                    warn!(
+                        application_id = self.app(),
+                        "the broker asks to wait {} ms (controller mutation quota)",
+                        reply.throttle.as_millis()
+                    );
+                }
+            }
+        }
+        self.changed = true;
+    }
+
+    fn group(&mut self, group: Result<Option<&Group>, &KafkaError>, tasks: Option<&Tasks>) {
+        let says = match group {
+            Err(error) => {
+                if !std::mem::replace(&mut self.group_failing, true) {
+                    warn!(
+                        application_id = self.app(),
+                        "the group cannot be described, so tasks are not known: {}", error.message
+                    );
+                }
+                self.metrics.count_kafka_error(error.class);
+                Some(format!("the group cannot be described: {}", error.message))
+            }
+            Ok(group) => {
+                self.group_failing = false;
+                words::group(group, tasks, &self.status.partitions)
+            }
+        };
+        self.changed |= self.group_says != says;
+        self.group_says = says;
+    }
+
+    fn list_failed(&mut self, error: &KafkaError) {
+        self.failed(error);
+    }
+
+    fn step(&mut self, now: Duration, machine: &mut Machine) {
+        let events = machine.take_events();
+        if events.is_empty() && !self.changed {
+            return;
+        }
+        for event in events {
+            self.event(now, event, machine);
+        }
+        if machine.decision().is_some() {
+            self.observation_latch = None;
+        }
+        self.metrics.set_parallelism(&machine.parallelism());
+        self.fill(machine);
+        self.shared.publish(self.status.clone());
+        self.changed = false;
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        match ended {
+            Ended::Stopped => info!(application_id = self.app(), "stopped"),
+            Ended::AssignorError => {
+                error!(application_id = self.app(), "ends because of the assignor error (partition.autoscaling.on.error=exit)")
+            }
+            Ended::Refused(error) => error!(application_id = self.app(), class = ?error.class, "{}", error.message),
+        }
+    }
+}
