@@ -1,7 +1,7 @@
 //! What a user wrote, turned into settings that cannot be wrong.
 //!
 //! One table ([`keys`]) says which keys there are. Files, environment and `--set` are read into entries with their places
-//! ([`raw`]), laid over one another ([`layers`]), and checked as a whole ([`check`]). Help, documents and schema are made
+//! (`raw`), laid over one another (`layers`), and checked as a whole (`check`). Help, documents and schema are made
 //! from the same table ([`docs`]).
 
 use std::path::PathBuf;
