@@ -2,8 +2,18 @@
 
 use super::decision::Question;
 
-/// Inputs named in a question before it says "and so on".
+/// Inputs for which a question spells out the line to write.
 const SHOWN: usize = 3;
+/// Names in a sentence.
+const LISTED: usize = 10;
+
+/// The first few of a list in words.
+pub(crate) fn listed(words: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = words.collect();
+    let rest = all.len().saturating_sub(LISTED);
+    let shown = all.into_iter().take(LISTED).collect::<Vec<_>>().join(", ");
+    if rest > 0 { format!("{shown} and {rest} more") } else { shown }
+}
 
 /// Which repartition topics have an explicit count?
 pub(crate) fn pinned(raw: &[String]) -> Question {
@@ -13,20 +23,20 @@ pub(crate) fn pinned(raw: &[String]) -> Question {
         message: format!(
             "does the application's code give {} an explicit partition count? write topology.pinned = [\"...\"] with those that have one, \
              or topology.pinned = [] if none has",
-            raw.join(", ")
+            listed(raw.iter().cloned())
         ),
     }
 }
 
 /// Which topics must have equal counts?
 pub(crate) fn copartition_groups(groups: &[Vec<String>]) -> Question {
-    let lists: Vec<String> = groups.iter().map(|group| format!("[{}]", group.join(", "))).collect();
+    let lists = groups.iter().map(|group| format!("[{}]", group.join(", ")));
     Question {
         setting: "topology.copartition_groups".to_owned(),
         about: groups.iter().flatten().cloned().collect(),
         message: format!(
-            "does the application join {}? state topology.copartition_groups with every group of joined source topics",
-            lists.join(" or ")
+            "does the application join the topics of {}? state topology.copartition_groups with every group of joined source topics",
+            listed(lists)
         ),
     }
 }
@@ -57,7 +67,7 @@ pub(crate) fn order(inputs: &[String]) -> Question {
         message: format!(
             "did the inputs ever have counts that differed while the application ran well? state them as baseline.<topic>=<count>; \
              otherwise grow {} to one count",
-            inputs.join(", ")
+            listed(inputs.iter().cloned())
         ),
     }
 }

@@ -110,6 +110,10 @@ impl Settled {
         for subtopology in &model.subtopologies {
             self.tasks.push(subtopology.sources.iter().map(|&topic| count(topic, &self.counts)).max().unwrap_or(0));
         }
+        let mut part_of: BTreeMap<usize, usize> = BTreeMap::new();
+        for (part, outcomes) in kept.iter().enumerate() {
+            part_of.extend(outcomes.first().into_iter().flat_map(BTreeMap::keys).map(|&topic| (topic, part)));
+        }
         let varying: BTreeSet<usize> =
             self.possible.keys().flat_map(|&topic| model.topics[topic].readers.iter().copied()).collect();
         for index in varying {
@@ -117,14 +121,13 @@ impl Settled {
             let fixed =
                 sources.iter().filter(|topic| !self.possible.contains_key(topic)).map(|&topic| count(topic, &self.counts)).max();
             let mut tasks = BTreeSet::from([fixed.unwrap_or(0)]);
-            for outcomes in kept {
+            let parts: BTreeSet<usize> = sources.iter().filter_map(|topic| part_of.get(topic).copied()).collect();
+            for part in parts {
                 let widest = |outcome: &Outcome| {
                     sources.iter().filter_map(|topic| outcome.get(topic)).map(|count| count[NOW]).max().unwrap_or(0)
                 };
-                let offers: BTreeSet<u32> = outcomes.iter().map(widest).collect();
-                if !offers.is_empty() {
-                    tasks = tasks.iter().flat_map(|&fixed| offers.iter().map(move |&offer| fixed.max(offer))).collect();
-                }
+                let offers: BTreeSet<u32> = kept[part].iter().map(widest).collect();
+                tasks = tasks.iter().flat_map(|&fixed| offers.iter().map(move |&offer| fixed.max(offer))).collect();
             }
             if tasks.len() > 1 {
                 self.possible_tasks.insert(index, tasks);

@@ -6,7 +6,7 @@ use super::copartition::Refusal;
 use super::counts::{BASE, NOW};
 use super::decision::{Change, Code, Conflict, Decision, Parallelism, Role, Verdict, Warning};
 use super::planner::Case;
-use super::questions;
+use super::questions::{self, listed};
 use super::reasons::Reasons;
 use super::snapshot::Knowledge;
 use super::worlds::Plan;
@@ -407,13 +407,4 @@ struct Internal<'a> {
     targets: Vec<u32>,
     /// The topic, or the subtopology of the changelog.
     of: usize,
-}
-
-/// Up to ten of them in words.
-fn listed(words: impl Iterator<Item = String>) -> String {
-    const SHOWN: usize = 10;
-    let all: Vec<String> = words.collect();
-    let rest = all.len().saturating_sub(SHOWN);
-    let shown = all.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ");
-    if rest > 0 { format!("{shown} and {rest} more") } else { shown }
 }

@@ -10,8 +10,8 @@ use super::model::{Model, Pins};
 use super::settle::{Settled, settle};
 use crate::topology::names;
 
-/// Topics worked out in all trials of one decision; what is not tried because of it counts as in question.
-const MAX_TRIED: usize = 3_000_000;
+/// Topics worked out in all trials of one decision; a pin that is not tried because of it counts as one that matters.
+const MAX_TRIED: usize = 200_000;
 
 /// What is observed, by the numbers of the model.
 pub(crate) struct Facts {
@@ -153,7 +153,7 @@ impl Worlds<'_> {
         candidates.sort_by_key(|&topic| (!strange.contains_key(&topic), from_strange(topic)));
         let mut found = None;
         for topic in candidates {
-            let other = self.also(trial, &[topic])?;
+            let Some(other) = self.also(trial, &[topic]) else { break };
             if other.settled.unexplained.is_empty() && other.unresolvable.is_empty() && found.replace((topic, other)).is_some() {
                 return None;
             }
