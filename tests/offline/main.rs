@@ -10,6 +10,7 @@
 mod cases;
 mod command;
 mod oracle;
+mod planner;
 mod scale;
 
 use std::collections::BTreeSet;

@@ -52,7 +52,7 @@ fn chain() -> Builder {
     for at in 0..5_000 {
         let next = builder.repartition(format!("r{at}-repartition"), 3);
         let store = format!("s{at}");
-        builder.add(&[source], &[next.clone()], (at > 0).then_some((store.as_str(), 3)));
+        builder.add(&[source], std::slice::from_ref(&next), (at > 0).then_some((store.as_str(), 3)));
         source = next;
     }
     builder.add(&[source], &[], Some(("last", 3)));
@@ -64,7 +64,7 @@ fn star(input: u32, hub: u32) -> Builder {
     let mut builder = Builder::default();
     let (input, other) = (builder.input("in", 3, input), builder.input("other", 3, hub));
     let hub = builder.repartition("hub-repartition".to_owned(), 3);
-    builder.add(&[other], &[hub.clone()], None);
+    builder.add(&[other], std::slice::from_ref(&hub), None);
     let arms: Vec<String> = (0..5_000).map(|at| builder.repartition(format!("r{at}-repartition"), 3)).collect();
     builder.add(&[input, hub], &arms, None);
     for (at, arm) in arms.into_iter().enumerate() {
