@@ -8,12 +8,20 @@ use std::time::Duration;
 use partition_autoscaler::autoscaler::machine::{Machine, Rules};
 use partition_autoscaler::autoscaler::state::{Command, Event, State};
 use partition_autoscaler::autoscaler::status::{AssignorError, StateName};
+use partition_autoscaler::config::settings::StaticCheck;
 use partition_autoscaler::kafka::port::{Observation, Reply, TopicError, TopicId, TopicState};
+use partition_autoscaler::plan::partitioner::Keys;
 use partition_autoscaler::plan::{Code, Planner, Snapshot};
 use serde_json::Value;
 
 fn rules(timeout: Duration) -> Rules {
-    Rules { enabled: true, timeout, poll_interval: Duration::from_millis(500), max_new_partitions: 5000 }
+    Rules {
+        enabled: true,
+        timeout,
+        poll_interval: Duration::from_millis(500),
+        max_new_partitions: 5000,
+        static_check: StaticCheck::Warn,
+    }
 }
 
 /// An application "shop" whose input "orders" feeds the given internal topics, one after another.
@@ -362,4 +370,24 @@ fn settling_ends_when_the_group_has_all_tasks() {
     );
     machine.group_observed([("0".to_owned(), 6), ("1".to_owned(), 6)].into());
     assert_eq!(machine.state(), &State::Steady);
+}
+
+#[test]
+fn keys_that_would_move_away_from_their_state_are_told_or_block() {
+    let moving: BTreeMap<String, Keys> = [("shop-k-repartition".to_owned(), Keys::MoveWhenGrown)].into();
+    for (check, state, warned) in [
+        (StaticCheck::Off, StateName::Expanding, false),
+        (StaticCheck::Warn, StateName::Expanding, true),
+        (StaticCheck::Enforce, StateName::Blocked, false),
+    ] {
+        let (mut machine, mut counts, now) = steady(Duration::from_secs(900));
+        machine.reconfigure(now, Rules { static_check: check, ..rules(Duration::from_secs(900)) });
+        machine.keys_sampled(now, moving.clone());
+        counts.insert("orders".to_owned(), 6);
+        machine.observed(now, &observation(&counts, 1));
+        assert_eq!(machine.state().name(), state, "{check:?}");
+        let decision = machine.state().decision().unwrap();
+        assert_eq!(decision.warnings.iter().any(|warning| warning.code == "KEYS_WILL_MOVE"), warned, "{check:?}");
+        assert_eq!(decision.code == Some(Code::KeysWillMove), state == StateName::Blocked, "{check:?}");
+    }
 }

@@ -14,6 +14,7 @@ use crate::autoscaler::status::AssignorError;
 use crate::config::settings::OnError;
 use crate::kafka::group_bytes::{self, Tasks};
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, Reply};
+use crate::plan::partitioner::Keys;
 use crate::plan::{Planner, Question, Watched};
 use crate::topology::pattern::TopicPattern;
 
@@ -35,6 +36,8 @@ pub enum Control {
     Rules(Rules),
     /// Another topology of the application, or the first one.
     Topology(Box<Planner>),
+    /// How the keys of some topics are spread.
+    Keys(BTreeMap<String, Keys>),
 }
 
 /// Who is told what the loop does: log, metrics and status.
@@ -177,6 +180,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
             Control::Stop => return Err(Ended::Stopped),
             Control::Rules(rules) => self.setup.rules = rules,
             Control::Topology(planner) => self.setup.planner = Some(*planner),
+            Control::Keys(_) => {} // sampled again later
         }
         Ok(())
     }
@@ -226,6 +230,7 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
                     Some(Control::Stop) => return Ended::Stopped,
                     Some(Control::Rules(rules)) => self.machine.reconfigure(self.driver.now(), rules),
                     Some(Control::Topology(planner)) => self.change_topology(*planner),
+                    Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),
                     None => self.observe(),
                 },
                 Command::Expand { targets } => self.expand(&targets),

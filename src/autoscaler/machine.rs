@@ -10,8 +10,10 @@ use crate::autoscaler::backoff;
 use crate::autoscaler::counts::{Counts, News};
 use crate::autoscaler::state::{Command, Event, Expansion, State};
 use crate::autoscaler::status::AssignorError;
+use crate::config::settings::StaticCheck;
 use crate::kafka::port::{KafkaError, Observation, Reply, TopicError};
-use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict};
+use crate::plan::partitioner::Keys;
+use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict, Warning};
 
 /// An accepted request may stay invisible this long beyond the timeout before it counts as failed: brokers lag.
 const VERIFY_GRACE: Duration = Duration::from_secs(5);
@@ -33,6 +35,8 @@ pub struct Rules {
     pub poll_interval: Duration,
     /// `max.new.partitions`
     pub max_new_partitions: u32,
+    /// `partition.autoscaling.static.partitioning.check`
+    pub static_check: StaticCheck,
 }
 
 /// One application: what is known of it, and where it stands.
@@ -45,6 +49,8 @@ pub struct Machine {
     baseline: BTreeMap<String, u32>,
     /// Repartition topics that followed an input once.
     not_pinned: BTreeSet<String>,
+    /// How the keys of topics are spread, as far as they were sampled.
+    keys: BTreeMap<String, Keys>,
     /// The latest decision, whatever the state.
     decision: Option<Decision>,
     /// Inputs that were deleted and made again since everything fitted last.
@@ -71,6 +77,7 @@ impl Machine {
             state: State::Starting,
             baseline,
             not_pinned: BTreeSet::new(),
+            keys: BTreeMap::new(),
             decision: None,
             recreated: BTreeSet::new(),
             tasks: BTreeMap::new(),
@@ -238,6 +245,14 @@ impl Machine {
         }
     }
 
+    /// How the keys of some topics are spread; what is not told stays as it was.
+    pub fn keys_sampled(&mut self, now: Duration, keys: BTreeMap<String, Keys>) {
+        self.keys.extend(keys);
+        if self.decision.is_some() {
+            self.decide(now, false);
+        }
+    }
+
     /// Other settings, in force at once.
     pub fn reconfigure(&mut self, now: Duration, rules: Rules) {
         let toggled = rules.enabled != self.rules.enabled;
@@ -285,6 +300,7 @@ impl Machine {
             let names: Vec<&str> = self.recreated.iter().map(String::as_str).collect();
             decision.message = format!("{} (deleted or recreated meanwhile: {})", decision.message, names.join(", "));
         }
+        self.check_keys(&mut decision, &partitions);
         let same = self.decision.as_ref().is_some_and(|old| old == &decision);
         let before = self.decision.replace(decision.clone());
         match decision.decision {
@@ -306,6 +322,36 @@ impl Machine {
         }
         self.set_assignor_error();
         self.give_up_when_due(now);
+    }
+
+    /// KIP-878 is for applications whose keys keep their partition: says so where the keys of a grown topic will not.
+    fn check_keys(&self, decision: &mut Decision, partitions: &BTreeMap<String, u32>) {
+        if decision.decision != Verdict::Expand || self.rules.static_check == StaticCheck::Off {
+            return;
+        }
+        let inputs = self.planner.inputs(partitions);
+        let inputs = inputs.iter().filter(|(topic, n)| self.baseline.get(*topic).is_some_and(|before| before < *n));
+        let repartition = decision.changes.iter().filter(|change| change.role == Role::Repartition);
+        let grown: BTreeSet<&String> = inputs.map(|(topic, _)| topic).chain(repartition.map(|change| &change.topic)).collect();
+        let stateful = self.planner.read_by_state(partitions);
+        let moving = |topic: &&String| stateful.contains(*topic) && self.keys.get(*topic) == Some(&Keys::MoveWhenGrown);
+        let moving: Vec<String> = grown.into_iter().filter(moving).cloned().collect();
+        if moving.is_empty() {
+            return;
+        }
+        let message = format!(
+            "keys of {} lie where Kafka's default partitioner puts them, so growth sends them to other partitions, away from their \
+             state; safe is only a static partitioner (KIP-878)",
+            moving.join(", ")
+        );
+        if self.rules.static_check == StaticCheck::Enforce {
+            decision.decision = Verdict::Blocked;
+            decision.code = Some(Code::KeysWillMove);
+            decision.message = format!("{message}; partition.autoscaling.static.partitioning.check is enforce");
+            decision.changes.clear();
+        } else {
+            decision.warnings.push(Warning { code: "KEYS_WILL_MOVE".to_owned(), message });
+        }
     }
 
     fn everything_fits(&mut self, now: Duration, before: Option<&Decision>, decision: &Decision) {

@@ -8,8 +8,9 @@ use super::exit;
 use super::run::topology::Origin;
 use crate::config::Settings;
 use crate::config::settings::TopologySource;
-use crate::kafka::Client;
 use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicState};
+use crate::kafka::{Client, sample};
+use crate::plan::partitioner::{self, Keys};
 use crate::plan::{Knowledge, Planner, Protocol, Snapshot, Verdict, Watched};
 use crate::topology_source;
 
@@ -152,4 +153,21 @@ pub fn only(all: Vec<Settings>) -> Result<Settings, Failure> {
             Err(Failure::usage("several applications are configured; expected the configuration of one, with --config"))
         }
     }
+}
+
+/// How the keys of the topics that feed state are spread, for those that are not `known` well enough. Best effort: what cannot be
+/// read is [`Keys::Unknown`] with the reason.
+pub fn sample_keys(settings: &Settings, application: &Application, known: &BTreeMap<String, Keys>) -> BTreeMap<String, Keys> {
+    let partitions = &application.snapshot.partitions;
+    let client_id = format!("{}-sample", client_id(&settings.application_id));
+    let open = |topic: &String| known.get(topic).is_none_or(|keys| matches!(keys, Keys::Unknown(_)));
+    let topics = application.planner.read_by_state(partitions).into_iter().filter(open);
+    topics
+        .map(|topic| {
+            let count = partitions.get(&topic).copied().unwrap_or_default();
+            let records = sample::keys(&settings.bootstrap_servers, &settings.kafka, &client_id, &topic, count, TIMEOUT);
+            let keys = records.map_or_else(|error| Keys::Unknown(error.message), |records| partitioner::judge(&records, count));
+            (topic, keys)
+        })
+        .collect()
 }

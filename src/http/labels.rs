@@ -120,6 +120,7 @@ impl Label for Code {
         (Self::LimitExceeded, "LIMIT_EXCEEDED"),
         (Self::Unsupported, "UNSUPPORTED"),
         (Self::Timeout, "TIMEOUT"),
+        (Self::KeysWillMove, "KEYS_WILL_MOVE"),
     ];
 }
 

@@ -9,5 +9,6 @@ pub mod group_bytes;
 pub mod memory;
 mod native;
 pub mod port;
+pub mod sample;
 
 pub use client::Client;

@@ -77,6 +77,9 @@ pub enum Code {
     Unsupported,
     /// Added by the state machine: `partition.autoscaling.timeout.ms` has passed.
     Timeout,
+    /// Added by the state machine: keys would move away from their state
+    /// (`partition.autoscaling.static.partitioning.check=enforce`).
+    KeysWillMove,
 }
 
 /// One topic to grow.

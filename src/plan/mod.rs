@@ -10,6 +10,7 @@ mod counts;
 pub mod decision;
 mod model;
 mod orders;
+pub mod partitioner;
 mod planner;
 mod questions;
 mod reasons;

@@ -187,6 +187,23 @@ impl Planner {
         questions
     }
 
+    /// Topics that a subtopology with state reads, by full name: their keys must not move away from that state.
+    pub fn read_by_state(&self, partitions: &CountsByName) -> BTreeSet<String> {
+        let empty = CountsByName::new();
+        let counts = Counts { baseline: &empty, partitions };
+        let models = self.variants(&counts).into_iter().take(1);
+        let models = models.map(|topology| Model::compile(&self.prefix, &topology, counts.topics().into_iter()));
+        models
+            .flat_map(|model| {
+                let stateful: BTreeSet<usize> = model.changelogs.iter().map(|log| log.subtopology).collect();
+                let read = move |topic: &super::model::Topic| topic.readers.iter().any(|reader| stateful.contains(reader));
+                model.topics.into_iter().filter(read)
+            })
+            .map(|topic| topic.name)
+            .filter(|name| partitions.contains_key(name))
+            .collect()
+    }
+
     /// The inputs that exist, with their counts: source topics that Kafka Streams did not create.
     pub fn inputs(&self, partitions: &CountsByName) -> CountsByName {
         let empty = CountsByName::new();

@@ -1,5 +1,6 @@
 //! `partition-autoscaler run`.
 
+mod keys;
 mod logging;
 mod reload;
 pub(super) mod topology;
@@ -133,6 +134,7 @@ fn rules(settings: &Settings) -> Rules {
         timeout: settings.timeout,
         poll_interval: settings.poll_interval,
         max_new_partitions: settings.max_new_partitions,
+        static_check: settings.static_check,
     }
 }
 
@@ -184,6 +186,7 @@ impl Application {
             baseline: settings.baseline.clone(),
             planner,
         };
+        keys::follow(settings.clone(), control.clone());
         topology.follow(settings, control.clone());
         let ended = ended.clone();
         let work = move || {
