@@ -42,7 +42,8 @@ pub fn follow(settings: Settings, control: Sender<Control>) {
                 tell(&settings.application_id, topic, keys, known.get(topic));
             }
             known.extend(news.clone());
-            if control.send(Control::Keys(news)).is_err() || known.values().all(|keys| !matches!(keys, Keys::Unknown(_))) {
+            let all_known = !known.is_empty() && known.values().all(|keys| !matches!(keys, Keys::Unknown(_)));
+            if control.send(Control::Keys(news)).is_err() || all_known {
                 return;
             }
         }
