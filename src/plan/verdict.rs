@@ -25,21 +25,22 @@ fn blocked(code: Code, message: impl Into<String>) -> Decision {
 
 /// Decides. `cases` are the topologies that the sources allow, the likeliest first.
 pub(crate) fn decide(mut cases: Vec<Case>, knowledge: &Knowledge) -> Decision {
-    if cases.iter().any(Case::is_explained) {
-        cases.retain(Case::is_explained);
+    if cases.iter().any(|case| case.answer.possible) {
+        cases.retain(|case| case.answer.possible);
     }
+    cases.sort_by_key(|case| !case.is_explained()); // stable
     let Some(first) = cases.first() else {
         return Decision::none("the topology has no subtopology with tasks, so nothing can grow");
     };
     let plans: Vec<Plan> = cases.iter().map(|case| Plan::of(&case.model, &case.facts, &case.answer.trial)).collect();
     let same = plans.iter().all(|plan| Some(plan) == plans.first());
-    let in_question = cases.iter().any(|case| !case.answer.in_question.is_empty());
+    let certain = same && cases.iter().all(|case| case.is_explained() && case.answer.in_question.is_empty());
+    let by_order = cases.iter().all(|case| case.depends_on_order() && case.answer.in_question.is_empty());
     let mut decision = first.missing().unwrap_or_else(|| match () {
         () if same && plans.first().is_some_and(Plan::is_refused) => first.refused(),
-        () if cases.len() == 1 && !first.answer.trial.settled.unexplained.is_empty() => first.unexplained(),
-        () if !in_question && cases.iter().all(Case::depends_on_order) => order_dependent(&cases),
-        () if !same || in_question => ambiguous(&cases, &plans, same),
-        () if !first.answer.trial.settled.unexplained.is_empty() => first.unexplained(),
+        () if !cases.iter().any(Case::is_explained) && !plans.iter().any(Plan::is_refused) => first.unexplained(),
+        () if by_order => order_dependent(&cases),
+        () if !certain => ambiguous(&cases, &plans, same),
         () => first.plan(knowledge),
     });
     decision.warnings.extend(first.warnings());

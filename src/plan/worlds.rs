@@ -69,6 +69,8 @@ pub(crate) struct Answer {
     pub assumed: Option<usize>,
     /// Topics for which the answer hangs on whether they are pinned, or on which count.
     pub in_question: Vec<usize>,
+    /// The observed counts do not speak against this: they are explained, or pins that nobody stated could explain them.
+    pub possible: bool,
 }
 
 /// Works out a model under everything that is stated about it.
@@ -94,7 +96,12 @@ pub(crate) fn answer(model: &Model, facts: &Facts) -> Answer {
     if open && trial.settled.unexplained.is_empty() {
         in_question = worlds.pins_that_matter(&trial);
     }
-    Answer { trial, assumed, in_question }
+    let unstated = matches!(model.pins, Pins::Unknown);
+    let possible = trial.settled.unexplained.is_empty() || unstated && worlds.pins_could_explain(&trial);
+    if !trial.settled.unexplained.is_empty() && possible {
+        in_question = trial.settled.unexplained.keys().copied().collect();
+    }
+    Answer { trial, assumed, in_question, possible }
 }
 
 struct Worlds<'a> {
@@ -159,6 +166,24 @@ impl Worlds<'_> {
             }
         }
         found
+    }
+
+    /// True if pins, as many as it takes, could explain every count.
+    fn pins_could_explain(&mut self, trial: &Trial) -> bool {
+        let candidates: BTreeSet<usize> = self.candidates(trial).into_iter().collect();
+        let mut pinned: BTreeSet<usize> = BTreeSet::new();
+        let mut strange: BTreeSet<usize> = trial.settled.unexplained.keys().copied().collect();
+        while !strange.is_empty() {
+            let before = pinned.len();
+            pinned.extend(strange.intersection(&candidates));
+            if pinned.len() == before {
+                return false;
+            }
+            let topics: Vec<usize> = pinned.iter().copied().collect();
+            let Some(other) = self.also(trial, &topics) else { return true }; // not ruled out
+            strange = other.settled.unexplained.keys().copied().collect();
+        }
+        true
     }
 
     /// Topics that could be pinned to the count they have, where the plan would then be another one.
