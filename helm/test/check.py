@@ -1,0 +1,401 @@
+"""The tests of helm/test.sh. Each function that starts with `test_` is one."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import traceback
+
+import kubernetes_validate
+import yaml
+
+import schema
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parent.parent
+CHART = HERE.parent / "partition-autoscaler"
+VALUES = sorted((CHART / "ci").glob("*.yaml"))
+# The oldest and the newest Kubernetes of the chart, and one on each side of native sidecars.
+KUBERNETES = ["1.25", "1.28", "1.29", "1.36"]
+PROGRAM = sys.argv[1]
+
+
+def run(*command, **more):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, **more)
+
+
+def succeed(*command, **more):
+    done = run(*command, **more)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def objects(text):
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def render(*options, chart=CHART, kubernetes="1.36"):
+    return objects(succeed("helm", "template", "shop", chart, "--namespace", "streams", "--kube-version", kubernetes, *options))
+
+
+def of_kind(rendered, kind):
+    found = [item for item in rendered if item["kind"] == kind]
+    assert len(found) == 1, f"expected one {kind}, found {len(found)}"
+    return found[0]
+
+
+def pod(rendered):
+    return of_kind(rendered, "Deployment")["spec"]["template"]
+
+
+def config(rendered):
+    maps = [item for item in rendered if item["kind"] == "ConfigMap" and "config.toml" in item["data"]]
+    assert len(maps) == 1
+    return maps[0]["data"]
+
+
+@contextlib.contextmanager
+def consumer():
+    """The chart of an application with this chart as a dependency."""
+    with tempfile.TemporaryDirectory() as folder:
+        chart = pathlib.Path(folder) / "test" / "consumer"
+        shutil.copytree(HERE / "consumer", chart)
+        shutil.copytree(CHART, pathlib.Path(folder) / "partition-autoscaler")
+        succeed("helm", "dependency", "update", chart)
+        yield chart
+
+
+def check_config(rendered):
+    """`config check` on the files as the pod would see them."""
+    with tempfile.TemporaryDirectory() as folder:
+        mount = pathlib.Path(folder)
+        for name, text in config(rendered).items():
+            (mount / name).write_text(text)
+        (mount / "secrets").mkdir()
+        (mount / "secret").write_text("secret\n")
+        for volume in pod(rendered)["spec"]["volumes"]:
+            for source in volume.get("projected", {}).get("sources", []):
+                for item in source.get("secret", {}).get("items", []):
+                    (mount / item["path"]).write_text("secret\n")
+        succeed(PROGRAM, "config", "check", "--config", mount / "config.toml", cwd=mount)
+
+
+def refused(message, *options):
+    done = run("helm", "template", "shop", CHART, *options)
+    assert done.returncode != 0, f"{options} are accepted"
+    assert message in done.stderr, f"{options}: expected {message!r} in\n{done.stderr}"
+
+
+def test_lint():
+    for values in VALUES:
+        succeed("helm", "lint", "--strict", "--quiet", CHART, "--values", values)
+
+
+def test_the_schema_of_config_is_that_of_the_program():
+    path = CHART / "values.schema.json"
+    written = json.loads(path.read_text())
+    wanted = schema.config(json.loads((ROOT / "docs" / "configuration.schema.json").read_text()))
+    if os.environ.get("UPDATE_EXPECT"):
+        written["properties"]["config"] = wanted
+        path.write_text(json.dumps(written, indent=2) + "\n")
+    assert written["properties"]["config"] == wanted, "values.schema.json differs; UPDATE_EXPECT=1 helm/test.sh writes it"
+
+
+def test_every_value_is_in_the_schema_and_every_key_in_the_full_example():
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    properties = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    assert set(properties) - {"global"} == set(values)
+    documented = set(re.findall(r"^### `([^`<]+)`$", (ROOT / "docs" / "configuration.md").read_text(), re.M))
+    used = set()
+    for file in VALUES:
+        for table in tables(config(render("--values", file))["config.toml"]):
+            used |= dotted(table)
+    aliases = {name.replace("_", ".") for name in used}
+    missing = {key for key in documented if not any(name == key or name.startswith(key + ".") for name in aliases | used)}
+    assert not missing, f"no file in ci/ uses {sorted(missing)}"
+
+
+def tables(text):
+    document = tomllib.loads(text)
+    applications = document.get("application")
+    return [document, *applications] if isinstance(applications, list) else [document]
+
+
+def dotted(table, prefix=""):
+    names = set()
+    for key, value in table.items():
+        names |= dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key}
+    return names
+
+
+def test_what_is_rendered_is_valid_kubernetes():
+    for values in [None, *VALUES]:
+        options = ["--values", values] if values else []
+        for version in KUBERNETES:
+            validate(render(*options, kubernetes=version), version)
+
+
+def validate(rendered, version):
+    for item in rendered:
+        if item["apiVersion"].startswith("monitoring.coreos.com/"):
+            continue  # not part of Kubernetes; test_monitors looks at them
+        kubernetes_validate.validate(item, version, strict=True)
+
+
+def test_the_program_takes_the_configuration():
+    for values in VALUES:
+        check_config(render("--values", values))
+
+
+def test_without_values_it_needs_no_rights():
+    rendered = render()
+    kinds = {item["kind"] for item in rendered}
+    assert {"Deployment", "ServiceAccount", "ConfigMap", "Service"} <= kinds
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "PodDisruptionBudget"}
+    assert of_kind(rendered, "ServiceAccount")["automountServiceAccountToken"] is False
+    spec = pod(rendered)["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["enableServiceLinks"] is False
+    assert of_kind(rendered, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+    assert tomllib.loads(config(rendered)["config.toml"])["partition"]["autoscaling"]["enabled"] is False
+    container = spec["containers"][0]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert "subPath" not in str(container["volumeMounts"])  # such a file would never change
+    assert not container["image"].endswith(":latest")
+
+
+def test_the_flag_never_restarts_the_pod_and_other_settings_do():
+    def annotations(*settings):
+        options = [option for setting in settings for option in ("--set", setting)]
+        return pod(render("--values", CHART / "ci" / "several-clusters.yaml", *options))["metadata"].get("annotations")
+
+    before = annotations()
+    assert before == annotations("config.partition.autoscaling.enabled=true")
+    assert before == annotations("config.application[0].partition.autoscaling.enabled=false")
+    assert before == annotations(r"topology.files.x\.txt=text")
+    assert before != annotations("config.partition.autoscaling.timeout.ms=1m")
+    assert annotations("restartOnConfigChange=false") is None
+
+
+def test_secrets_are_only_named():
+    rendered = render("--values", CHART / "ci" / "secrets.yaml")
+    sources = pod(rendered)["spec"]["volumes"][0]["projected"]["sources"]
+    assert {"secret": {"name": "shop-kafka", "items": [{"key": "password", "path": "secrets/password"}]}} in sources
+    assert tomllib.loads(config(rendered)["config.toml"])["kafka"]["sasl.password.file"] == "secrets/password"
+    assert not [item for item in rendered if item["kind"] == "Secret"]
+
+
+def test_what_is_refused():
+    refused("additional properties 'replicas' not allowed", "--set", "replicas=2")
+    refused("additional properties 'enable' not allowed", "--set", "config.partition.autoscaling.enable=true")
+    refused("replicaCount is 2 with config.leader.election=none", "--set", "replicaCount=2")
+    for name in ["sasl.password", "ssl.key.pem"]:
+        escaped = name.replace(".", r"\.")
+        refused("name it in secretFiles and set kafka." + name + ".file", "--set", f"config.kafka.{escaped}=x")
+        refused(f"config.kafka.{name} is a secret", "--set", f"config.kafka.{name}=x")
+        refused("name it in secretFiles", "--set", "config.application[0].application.id=a", "--set", f"config.application[0].kafka.{escaped}=x")
+    refused("config.kafka.sasl.password.file is secrets/x", "--set", "config.kafka.sasl.password.file=secrets/x")
+    refused("use valueFrom.secretKeyRef", "--set", "extraEnv[0].name=KAFKA_SASL_PASSWORD", "--set", "extraEnv[0].value=x")
+    refused("config.topology.url holds a user or password", "--set", "config.topology.url=http://user:word@shop/")
+    refused("not a key of topology.files", "--set", "config.topology.file=shop.txt")
+    refused("use 0.0.0.0:9878", "--set", "config.http.listen=127.0.0.1:9878")
+    refused("use 0.0.0.0:9878", "--set", "config.http.listen=0.0.0.0:0")
+    refused("use podMonitor", "--set", "mode=sidecar", "--set", "serviceMonitor.enabled=true")
+    refused("use one of them", "--set", "podMonitor.enabled=true", "--set", "serviceMonitor.enabled=true")
+
+
+def test_several_pods_with_an_election():
+    # leader.election=kafka is not in the schema before the program knows it
+    options = ["--set", "replicaCount=2", "--set", "config.leader.election=kafka", "--skip-schema-validation"]
+    rendered = render(*options)
+    validate(rendered, "1.36")
+    deployment = of_kind(rendered, "Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    budget = of_kind(rendered, "PodDisruptionBudget")["spec"]
+    assert budget["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+
+
+def test_sidecar_in_the_pod_of_an_application():
+    with consumer() as chart:
+        succeed("helm", "lint", "--strict", "--quiet", chart)
+        for version, override, native in [
+            ("1.28", None, False),
+            ("1.29", None, True),
+            ("1.36", None, True),
+            ("1.36", "false", False),
+            ("1.28", "true", True),
+        ]:
+            options = ["--set", f"partition-autoscaler.nativeSidecar={override}"] if override else []
+            rendered = render(*options, chart=chart, kubernetes=version)
+            validate(rendered, "1.36" if native else version)
+            kinds = [item["kind"] for item in rendered]
+            assert kinds.count("Deployment") == 1 and "Service" not in kinds and "Pod" not in kinds
+            spec = pod(rendered)["spec"]
+            inits = [container["name"] for container in spec.get("initContainers", [])]
+            others = [container["name"] for container in spec["containers"]]
+            assert (inits, others) == ((["partition-autoscaler"], ["shop"]) if native else ([], ["shop", "partition-autoscaler"]))
+            sidecar = (spec["initContainers"] if native else spec["containers"])[-1]
+            assert sidecar.get("restartPolicy") == ("Always" if native else None)
+            assert "livenessProbe" in sidecar
+            assert "readinessProbe" not in sidecar and "startupProbe" not in sidecar
+            assert {mount["name"] for mount in sidecar["volumeMounts"]} <= {volume["name"] for volume in spec["volumes"]}
+            monitor = of_kind(rendered, "PodMonitor")["spec"]
+            assert monitor["selector"]["matchLabels"].items() <= pod(rendered)["metadata"]["labels"].items()
+            assert monitor["podMetricsEndpoints"][0]["port"] in [port["name"] for port in sidecar["ports"]]
+            check_config(rendered)
+
+
+def test_monitors():
+    rendered = render("--values", CHART / "ci" / "monitors.yaml")
+    service = of_kind(rendered, "Service")
+    monitor = of_kind(rendered, "ServiceMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    endpoint = monitor["spec"]["endpoints"][0]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert (endpoint["interval"], endpoint["scrapeTimeout"], endpoint["path"]) == ("15s", "5s", "/metrics")
+    ports = {port["name"] for port in pod(rendered)["spec"]["containers"][0]["ports"]}
+    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+    assert service["spec"]["selector"].items() <= pod(rendered)["metadata"]["labels"].items()
+    monitor = of_kind(render("--set", "podMonitor.enabled=true"), "PodMonitor")
+    assert monitor["spec"]["podMetricsEndpoints"][0]["port"] in ports
+
+    rules = [rule for group in of_kind(rendered, "PrometheusRule")["spec"]["groups"] for rule in group["rules"]]
+    names = {rule["alert"] for rule in rules}
+    assert {rule["alert"] for rule in alerts()} - names == {"PartitionAutoscalerThrottled"}
+    assert all(rule["annotations"]["runbook_url"].startswith("https://runbooks.example/partition-autoscaler#") for rule in rules)
+    originals = {rule["alert"]: rule["expr"] for rule in alerts()}
+    assert all(rule["expr"] == originals[rule["alert"]] for rule in rules)
+
+    board = [item for item in rendered if item["metadata"]["name"].endswith("-dashboard")][0]
+    assert board["metadata"]["namespace"] == "monitoring"
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert board["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
+    assert json.loads(board["data"]["partition-autoscaler.json"]) == dashboard()
+
+
+def alerts():
+    return [rule for group in yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"] for rule in group["rules"]]
+
+
+def dashboard():
+    return json.loads((CHART / "files" / "dashboard.json").read_text())
+
+
+def test_alerts():
+    succeed("promtool", "check", "rules", CHART / "files" / "alerts.yaml")
+    succeed("promtool", "test", "rules", HERE / "alerts.yaml")
+    headings = {heading.lower() for heading in re.findall(r"^## (.+)$", (ROOT / "docs" / "runbook.md").read_text(), re.M)}
+    tests = [test for group in yaml.safe_load((HERE / "alerts.yaml").read_text())["tests"] for test in group["alert_rule_test"]]
+    for rule in alerts():
+        name = rule["alert"]
+        assert rule["for"] and rule["labels"]["severity"] in ("warning", "critical"), name
+        assert rule["annotations"]["summary"] and rule["annotations"]["description"], name
+        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{name.lower()}", name
+        assert name.lower() in headings, f"docs/runbook.md has no heading {name}"
+        outcomes = {bool(test.get("exp_alerts")) for test in tests if test["alertname"] == name}
+        assert outcomes == {True, False}, f"{name} needs a test in which it fires and one in which it is quiet"
+    assert headings == {rule["alert"].lower() for rule in alerts()}
+
+
+def test_dashboard():
+    board = dashboard()
+    assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "application"]
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids))
+    for panel in panels:
+        title = panel["title"]
+        assert title and panel["description"].endswith("."), title
+        assert panel["fieldConfig"]["defaults"]["unit"], title
+        assert panel["datasource"]["uid"] == "${datasource}" and panel["targets"], title
+        for target in panel["targets"]:
+            expression = target["expr"]
+            assert target["legendFormat"] and target["datasource"]["uid"] == "${datasource}", title
+            assert '$application"' in expression or "build_info" in expression, f"{title}: not by application"
+            for window in re.findall(r"\[([^\]]+)\]", expression):
+                assert window in ("$__rate_interval", "$__range"), f"{title}: {window}"
+    places = [panel["gridPos"] for panel in board["panels"]]
+    for index, one in enumerate(places):
+        assert one["x"] + one["w"] <= 24
+        for other in places[index + 1 :]:
+            apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+            assert apart or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"], (one, other)
+
+
+def expressions():
+    """Every PromQL expression of alerts and dashboard, with Grafana's variables filled in."""
+    board = dashboard()
+    found = [rule["expr"] for rule in alerts()]
+    found += [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    found += [annotation["expr"] for annotation in board["annotations"]["list"]]
+    found += re.findall(r"label_values\(([^,]+),", " ".join(variable.get("definition", "") for variable in board["templating"]["list"]))
+    filled = {"$__rate_interval": "5m", "$__range": "1h", "$application": ".+"}
+    for variable, value in filled.items():
+        found = [expression.replace(variable, value) for expression in found]
+    return found
+
+
+def test_expressions_parse_and_use_metrics_that_exist():
+    rows = re.findall(r"^\| `([a-z_]+)` \| (\w+) \| ([^|]*) \|", (ROOT / "docs" / "metrics.md").read_text(), re.M)
+    suffixes = {"histogram": ["_bucket", "_sum", "_count"]}
+    labels = {name: set(re.findall(r"`([a-z_]+)`", listed)) for name, _, listed in rows}
+    known = {name + suffix for name, kind, _ in rows for suffix in suffixes.get(kind, [""])}
+    with tempfile.TemporaryDirectory() as folder:
+        rules = [{"record": f"expression:{index}", "expr": expression} for index, expression in enumerate(expressions())]
+        file = pathlib.Path(folder) / "rules.yaml"
+        file.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": rules}]}))
+        succeed("promtool", "check", "rules", file)
+    used = set()
+    for expression in expressions():
+        names = set(re.findall(r"\b(?:kafka_streams|partition_autoscaler|process)_\w+", expression))
+        assert names and names <= known, f"{sorted(names - known)} are not in docs/metrics.md: {expression}"
+        used |= names
+        for name, selectors in re.findall(r"\b(\w+)\{([^}]*)\}", expression):
+            family = next(family for family in labels if name in (family, *(family + suffix for suffix in suffixes["histogram"])))
+            selected = set(re.findall(r"(\w+)\s*(?:=~|!=|=|!~)\s*\"", selectors))
+            assert selected <= labels[family], f"{name} has no {sorted(selected - labels[family])}"
+    families = {name for name, kind, _ in rows if not {name + suffix for suffix in suffixes.get(kind, [""])} & used}
+    # it is the current one under a name of its own; see its line in docs/metrics.md
+    assert families <= {"kafka_streams_stream_subtopology_metrics_subtopology_parallelism"}, f"nothing shows {sorted(families)}"
+
+
+def test_notes_say_what_is_missing():
+    def notes(*options):
+        return succeed("helm", "install", "shop", CHART, "--dry-run=client", *options).partition("NOTES:")[2]
+
+    assert "exit code 2" in notes() and "Autoscaling is OFF" in notes()
+    full = notes("--values", CHART / "ci" / "full.yaml")
+    assert "exit code 2" not in full and "Autoscaling is ON" in full
+    assert "enableServiceLinks" in notes("--set", "mode=sidecar")
+
+
+def test_version_is_that_of_the_program():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert succeed(PROGRAM, "--version").split()[-1] == chart["appVersion"]
+
+
+def main():
+    tests = {name.removeprefix("test_"): test for name, test in globals().items() if name.startswith("test_")}
+    failed = []
+    for name, test in tests.items():
+        try:
+            test()
+        except Exception:
+            failed.append(name)
+            print(f"{name}: FAILED\n{traceback.format_exc()}")
+    print(f"{len(tests) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
