@@ -153,6 +153,18 @@ def test_the_program_takes_the_configuration():
         check_config(render("--values", values))
 
 
+def test_texts_of_topologies_arrive_as_they_are():
+    texts = {file.name: file.read_text() for file in (ROOT / "tests" / "data" / "describe").glob("*.txt")}
+    texts["indented.txt"] = "   Sub-topology: 0\n\n    Source: a\n"
+    assert len(texts) > 1
+    with tempfile.TemporaryDirectory() as folder:
+        values = pathlib.Path(folder) / "values.yaml"
+        values.write_text(yaml.safe_dump({"topology": {"files": texts}}))
+        rendered = config(render("--values", values))
+    for name, text in texts.items():
+        assert rendered[name].rstrip("\n") == text.rstrip("\n"), name
+
+
 def test_without_values_it_needs_no_rights():
     rendered = render()
     kinds = {item["kind"] for item in rendered}
@@ -355,8 +367,11 @@ def test_expressions_parse_and_use_metrics_that_exist():
         file = pathlib.Path(folder) / "rules.yaml"
         file.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": rules}]}))
         succeed("promtool", "check", "rules", file)
+    texts = set(re.findall(r'"(\w+)"', (ROOT / "src" / "http" / "labels.rs").read_text()))
     used = set()
     for expression in expressions():
+        for value in re.findall(r'\b(?:state|code|class|result|role|part|decision)\s*(?:=~|!=|=)\s*"([^"]*)"', expression):
+            assert set(value.split("|")) <= texts, f"no such label value: {value}"
         names = set(re.findall(r"\b(?:kafka_streams|partition_autoscaler|process)_\w+", expression))
         assert names and names <= known, f"{sorted(names - known)} are not in docs/metrics.md: {expression}"
         used |= names
