@@ -330,8 +330,14 @@ fn a_failed_plan_is_left_alone_until_the_input_grows_again() {
     }
     let State::Failed { errors, decision } = machine.state() else { panic!("{:?}", machine.state()) };
     assert_eq!((machine.failures(), errors.len(), decision.code), (1, 2, Some(Code::Timeout)));
+    machine.reconfigure(now, Rules { enabled: false, ..rules(Duration::from_secs(60)) });
+    machine.reconfigure(now, rules(Duration::from_secs(60)));
+    let State::Expanding(expansion) = machine.state() else { panic!("toggling the flag gives another chance") };
+    assert_eq!(expansion.started, now, "and the whole timeout again");
+    machine.reconfigure(now, Rules { enabled: false, ..rules(Duration::ZERO) });
     counts.insert("orders".to_owned(), 9);
     machine.observed(now, &observation(&counts, 1));
+    machine.reconfigure(now, rules(Duration::ZERO));
     assert!(matches!(machine.command(now), Command::Expand { .. }));
 }
 

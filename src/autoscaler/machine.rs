@@ -257,6 +257,9 @@ impl Machine {
     pub fn reconfigure(&mut self, now: Duration, rules: Rules) {
         let toggled = rules.enabled != self.rules.enabled;
         self.rules = rules;
+        if toggled {
+            self.mismatch_since = None; // the timeout is counted anew
+        }
         if self.decision.is_some() {
             self.decide(now, toggled);
         }
