@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SourceError {
-    #[error("cannot read {name}: {error}")]
+    #[error("cannot read {name}: {error}; expected a file that exists and may be read, correct its path")]
     Unreadable { name: String, error: io::Error },
     #[error("{name} is larger than {MAX_BYTES} bytes, expected the text of Topology#describe()")]
     TooLarge { name: String },
@@ -25,7 +25,9 @@ pub enum SourceError {
         "{name}, line {line}: found bytes that are not UTF-8, expected the text of Topology#describe() (\"Topologies:\" or \"Sub-topology: N\")"
     )]
     NotText { name: String, line: usize },
-    #[error("{url} cannot be fetched: {reason}; expected an http:// or https:// address of the running application")]
+    #[error(
+        "{url} cannot be fetched: {reason}; expected the http:// or https:// address of the running application: start it, or correct the address"
+    )]
     Unreachable { url: String, reason: String },
     #[error("{url} answered {status}, expected 200 with the text of Topology#describe(); check the path of the address")]
     Status { url: String, status: String },
@@ -51,6 +53,7 @@ pub fn fetch(url: &str) -> Result<String, SourceError> {
     let shown = without_credentials(url);
     let unreachable = |error: ureq::Error| match error {
         ureq::Error::BodyExceedsLimit(_) => SourceError::TooLarge { name: shown.clone() },
+        ureq::Error::Io(error) => SourceError::Unreachable { url: shown.clone(), reason: error.to_string() },
         error => SourceError::Unreachable { url: shown.clone(), reason: error.to_string() },
     };
     let mut response = agent().get(url).call().map_err(unreachable)?;

@@ -11,6 +11,7 @@ use crate::autoscaler::backoff;
 use crate::autoscaler::machine::{Machine, Rules};
 use crate::autoscaler::state::{Command, State};
 use crate::autoscaler::status::AssignorError;
+use crate::autoscaler::words;
 use crate::config::settings::OnError;
 use crate::kafka::group_bytes::{self, Tasks};
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, Reply};
@@ -38,6 +39,8 @@ pub enum Control {
     Topology(Box<Planner>),
     /// How the keys of some topics are spread.
     Keys(BTreeMap<String, Keys>),
+    /// The topology cannot be read, and why. What was known of it stays in force.
+    NoTopology(String),
 }
 
 /// Who is told what the loop does: log, metrics and status.
@@ -48,6 +51,8 @@ pub trait Report: Send {
     fn unreachable(&mut self, error: &KafkaError);
     /// The topology that is worked with from now on.
     fn topology(&mut self, planner: &Planner);
+    /// The topology cannot be read, for this reason; it is tried again.
+    fn topology_failed(&mut self, reason: &str);
     /// What the operator has to state before the next growth can be followed.
     fn questions(&mut self, questions: Vec<Question>);
     /// An observation ended.
@@ -110,11 +115,13 @@ impl<C: Cluster, R: Report> Driver<C, R> {
 
     /// Works until it is told to stop, may not go on, or cannot.
     pub fn run(mut self) -> Ended {
+        if let Some(planner) = &self.setup.planner {
+            self.reporter.topology(planner);
+        }
         let planner = self.meet_cluster().and_then(|()| self.await_topology());
         let ended = match planner {
             Err(ended) => ended,
             Ok(planner) => {
-                self.reporter.topology(&planner);
                 let machine = Machine::new(self.setup.rules.clone(), planner, std::mem::take(&mut self.setup.baseline));
                 let watch = Watch::of(machine.planner());
                 let mut work = Loop { machine, watch, next_group: Duration::ZERO, rehearsed: false, driver: &mut self };
@@ -148,13 +155,9 @@ impl<C: Cluster, R: Report> Driver<C, R> {
 
     fn check_cluster(&mut self, id: String) -> Result<(), Ended> {
         match &self.setup.expected_cluster_id {
-            Some(expected) if *expected != id => Err(Ended::Refused(KafkaError {
-                class: ErrorClass::Config,
-                message: format!(
-                    "bootstrap.servers lead to the cluster {id}, but expected.cluster.id is {expected}: \
-                     correct whichever is wrong; nothing was changed"
-                ),
-            })),
+            Some(expected) if *expected != id => {
+                Err(Ended::Refused(KafkaError { class: ErrorClass::Config, message: words::other_cluster(&id, expected) }))
+            }
             _ => {
                 self.reporter.cluster(id);
                 Ok(())
@@ -179,8 +182,12 @@ impl<C: Cluster, R: Report> Driver<C, R> {
         match control {
             Control::Stop => return Err(Ended::Stopped),
             Control::Rules(rules) => self.setup.rules = rules,
-            Control::Topology(planner) => self.setup.planner = Some(*planner),
+            Control::Topology(planner) => {
+                self.reporter.topology(&planner);
+                self.setup.planner = Some(*planner);
+            }
             Control::Keys(_) => {} // sampled again later
+            Control::NoTopology(reason) => self.reporter.topology_failed(&reason),
         }
         Ok(())
     }
@@ -231,7 +238,12 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
                     Some(Control::Rules(rules)) => self.machine.reconfigure(self.driver.now(), rules),
                     Some(Control::Topology(planner)) => self.change_topology(*planner),
                     Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),
-                    None => self.observe(),
+                    Some(Control::NoTopology(reason)) => self.driver.reporter.topology_failed(&reason),
+                    None => {
+                        if let Some(refused) = self.observe() {
+                            return Ended::Refused(refused);
+                        }
+                    }
                 },
                 Command::Expand { targets } => self.expand(&targets),
             }
@@ -245,16 +257,24 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
         }
     }
 
-    fn observe(&mut self) {
+    /// Reads all counts. Before the first time that this works, an error that only a person can mend is handed back.
+    fn observe(&mut self) -> Option<KafkaError> {
         self.list_topics_when_due();
         let started = Instant::now();
         let answer = self.driver.cluster.describe_topics(&self.watch.names, READ_TIMEOUT);
         let now = self.driver.now();
+        if let Err(error) = &answer
+            && needs_a_person(error.class)
+            && matches!(self.machine.state(), State::Starting)
+        {
+            return Some(error.clone());
+        }
         self.driver.reporter.observed(now, started.elapsed(), &answer);
         match answer {
             Ok(seen) => self.machine.observed(now, &seen),
             Err(_) => self.machine.observation_failed(now),
         }
+        None
     }
 
     fn expand(&mut self, targets: &BTreeMap<String, u32>) {

@@ -47,6 +47,9 @@ pub struct ApplicationStatus {
     pub last_expansion: Option<ExpansionStatus>,
 }
 
+/// Details of an application of which nothing is known yet.
+pub const NOTHING_OBSERVED: &str = "nothing observed yet";
+
 impl ApplicationStatus {
     /// An application of which nothing is known yet.
     pub fn starting(application_id: impl Into<String>, enabled: bool, now: SystemTime) -> Self {
@@ -55,7 +58,7 @@ impl ApplicationStatus {
             cluster_id: None,
             leader: false,
             enabled,
-            state: StateStatus { name: StateName::Starting, since: Time(now), details: "nothing observed yet".to_owned() },
+            state: StateStatus { name: StateName::Starting, since: Time(now), details: NOTHING_OBSERVED.to_owned() },
             topology_source: None,
             baseline: BTreeMap::new(),
             partitions: BTreeMap::new(),

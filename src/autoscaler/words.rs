@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::autoscaler::counts::News;
 use crate::autoscaler::machine::Machine;
 use crate::autoscaler::state::State;
-use crate::autoscaler::status::{AssignorError, StateName, TopicCounts};
+use crate::autoscaler::status::{AssignorError, NOTHING_OBSERVED, StateName, TopicCounts};
 use crate::kafka::group_bytes::Tasks;
 use crate::kafka::port::{Group, TopicError};
 use crate::plan::Decision;
@@ -56,6 +56,14 @@ pub fn refused(topic: &str, error: &TopicError) -> String {
     format!("{topic} was not grown: {what} ({})", error.name)
 }
 
+/// The cluster is not the one that was expected.
+pub fn other_cluster(id: &str, expected: &str) -> String {
+    format!(
+        "bootstrap.servers lead to the cluster {id}, but expected.cluster.id is {expected}; correct whichever is wrong, nothing \
+         was changed"
+    )
+}
+
 /// Why a count is not known, and what to do.
 pub fn unreadable(topic: &str, error: &TopicError) -> String {
     let what = match error.code {
@@ -89,7 +97,7 @@ pub fn state(state: &State, machine: &Machine) -> String {
     match state {
         State::Starting => {
             let missing: Vec<String> = machine.counts().failed().iter().map(|(topic, error)| unreadable(topic, error)).collect();
-            if missing.is_empty() { "nothing observed yet".to_owned() } else { shortened(&missing) }
+            if missing.is_empty() { NOTHING_OBSERVED.to_owned() } else { shortened(&missing) }
         }
         State::Steady => "every internal topic has the expected count".to_owned(),
         State::Settling { .. } => "counts fit; waiting for the group to take up the new partitions".to_owned(),

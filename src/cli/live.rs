@@ -1,15 +1,16 @@
 //! What the commands that meet a live application share: its topology, a client, and its counts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Failure;
 use super::exit;
 use super::run::topology::Origin;
+use super::{Failure, describe_text};
+use crate::autoscaler::words;
 use crate::config::Settings;
 use crate::config::settings::TopologySource;
 use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicState};
-use crate::kafka::{Client, sample};
+use crate::kafka::{Client, group_bytes, sample};
 use crate::plan::partitioner::{self, Keys};
 use crate::plan::{Knowledge, Planner, Protocol, Snapshot, Verdict, Watched};
 use crate::topology_source;
@@ -78,6 +79,9 @@ pub fn planner(settings: &Settings, origin: &Origin) -> Result<(Planner, Snapsho
         Origin::File(path) => topology_source::name(path),
         Origin::Url(url) => topology_source::without_credentials(url),
     };
+    if let Some(text) = &snapshot.describe {
+        describe_text::parse(&name, text)?; // names the line that is wrong
+    }
     let planner = Planner::new(&snapshot).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
     Ok((planner, snapshot))
 }
@@ -94,6 +98,8 @@ pub struct Application {
     pub planner: Planner,
     /// Its topology, the stated baseline, and the counts of every topic that exists.
     pub snapshot: Snapshot,
+    /// The connection to its cluster.
+    pub client: Client,
 }
 
 /// Reads topology and counts of a live application.
@@ -103,9 +109,7 @@ pub fn observe(settings: &Settings) -> Result<Application, Failure> {
     let mut client = connect(settings)?;
     let cluster_id = client.cluster_id(TIMEOUT)?;
     if let Some(expected) = settings.expected_cluster_id.as_ref().filter(|expected| **expected != cluster_id) {
-        return Err(Failure::usage(format!(
-            "bootstrap.servers lead to the cluster {cluster_id}, but expected.cluster.id is {expected}; correct whichever is wrong"
-        )));
+        return Err(Failure::usage(words::other_cluster(&cluster_id, expected)));
     }
     let Watched { mut names, patterns } = planner.watched();
     if !patterns.is_empty() {
@@ -114,37 +118,54 @@ pub fn observe(settings: &Settings) -> Result<Application, Failure> {
     }
     let names: Vec<String> = names.into_iter().collect();
     let seen = client.describe_topics(&names, TIMEOUT)?;
-    let mut unreadable = BTreeSet::new();
+    let mut unreadable = Vec::new();
     for (topic, state) in seen {
         match state {
             TopicState::Present { partitions, .. } => {
                 snapshot.partitions.insert(topic, partitions);
             }
             TopicState::Missing => {}
-            TopicState::Failed(error) => {
-                unreadable.insert(crate::autoscaler::words::unreadable(&topic, &error));
-            }
+            TopicState::Failed(error) => unreadable.push((topic, error)),
         }
     }
-    match unreadable.first() {
-        Some(message) => Err(Failure::failed(message.clone())),
-        None => Ok(Application { planner, snapshot }),
+    unreadable.retain(|(topic, _)| !planner.is_ruled_out(topic, &snapshot.partitions));
+    // A short name is hardly one that is only possible, with the prefix of the application before the name of an input.
+    unreadable.sort_by_key(|(topic, _)| topic.len());
+    match unreadable.split_first() {
+        Some(((topic, error), [])) => Err(Failure::failed(words::unreadable(topic, error))),
+        Some(((topic, error), others)) => {
+            let others: Vec<String> = others.iter().map(|(topic, _)| topic.clone()).collect();
+            let first = words::unreadable(topic, error);
+            Err(Failure::failed(format!("{first}; nor can be read: {}", words::shortened(&others))))
+        }
+        None => Ok(Application { planner, snapshot, client }),
     }
 }
 
 impl Application {
     /// Where no baseline is stated and every count fits, the present inputs are the baseline.
     pub fn take_baseline(&mut self, settings: &Settings) {
-        let knowledge = Knowledge { max_new_partitions: settings.max_new_partitions, ..Knowledge::default() };
         let Snapshot { baseline, partitions, .. } = &self.snapshot;
-        if self.planner.decide(baseline, partitions, &knowledge).decision == Verdict::None {
+        if self.planner.decide(baseline, partitions, &knowledge(settings)).decision == Verdict::None {
             self.snapshot.baseline = self.planner.inputs(partitions);
         }
     }
 }
 
+/// What the settings tell the planner.
+pub fn knowledge(settings: &Settings) -> Knowledge {
+    Knowledge { max_new_partitions: settings.max_new_partitions, ..Knowledge::default() }
+}
+
+/// Number of tasks of each subtopology that the group runs; empty where there is no stable group, or it cannot be read.
+pub fn tasks(client: &mut Client, application_id: &str) -> BTreeMap<String, u32> {
+    let group = client.describe_group(application_id, TIMEOUT).ok().flatten();
+    let tasks = group.filter(|group| group.state == "Stable").and_then(|group| group_bytes::tasks(&group).ok());
+    tasks.map(|tasks| tasks.counts).unwrap_or_default()
+}
+
 /// Commands that show one application refuse several.
-pub fn only(all: Vec<Settings>) -> Result<Settings, Failure> {
+pub fn only<T>(all: Vec<T>) -> Result<T, Failure> {
     let mut all = all.into_iter();
     match (all.next(), all.next()) {
         (Some(settings), None) => Ok(settings),

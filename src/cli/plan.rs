@@ -1,18 +1,20 @@
 //! `partition-autoscaler plan`.
 
-use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comfy_table::{Table, presets};
 
-use super::{Common, Failure, Output, exit};
-use crate::plan::{Decision, Knowledge, Planner, Snapshot, Verdict};
-use crate::topology::{Pinned, Stated};
+use super::{Common, Failure, Output, exit, live, snapshot};
+use crate::autoscaler::words;
+use crate::config::{self, Partial, Sources};
+use crate::plan::{Decision, Knowledge, Planner, Snapshot, Verdict, Watched};
+use crate::topology::Stated;
+use crate::topology_source;
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0 nothing to do, 3 changes are needed, 4 blocked or waiting.")]
 pub struct PlanArgs {
     /// Plan from a saved snapshot (`-` = standard input) instead of the live application
     #[arg(long, value_name = "FILE")]
@@ -24,47 +26,85 @@ pub struct PlanArgs {
 
 /// Runs the command.
 pub fn run(args: &PlanArgs, common: &Common) -> Result<u8, Failure> {
-    let Some(file) = &args.snapshot else { return live(args, common) };
-    let mut snapshot = read(file)?;
-    let mut knowledge = Knowledge::default();
-    for setting in &common.set {
-        apply_setting(setting, &mut snapshot, &mut knowledge)?;
-    }
-    set_counts(&args.set_count, &mut snapshot.partitions)?;
-    let planner = Planner::new(&snapshot).map_err(|message| Failure::usage(format!("{}: {message}", file.display())))?;
-    let decision = planner.decide(&snapshot.baseline, &snapshot.partitions, &knowledge);
+    let sources = Sources::new(&common.config, &common.set);
+    let decision = match &args.snapshot {
+        Some(file) => of_snapshot(file, &args.set_count, live::only(config::load_partial(&sources)?)?)?,
+        None => of_live_application(&args.set_count, &sources)?,
+    };
     show(&decision, common.output)?;
     Ok(exit_code(&decision))
 }
 
-/// The plan of the live application.
-fn live(_args: &PlanArgs, _common: &Common) -> Result<u8, Failure> {
-    Err(Failure::usage(
-        "a plan of the live application needs the Kafka connection; give --snapshot FILE to plan from a saved snapshot",
-    ))
+fn of_snapshot(file: &Path, what_if: &[String], partial: Partial) -> Result<Decision, Failure> {
+    let name = topology_source::name(file);
+    let mut snapshot = snapshot::read(file)?;
+    if let Some(other) = partial.application_id.as_ref().filter(|id| **id != snapshot.application_id) {
+        let of = &snapshot.application_id;
+        return Err(Failure::usage(format!(
+            "{name} is a snapshot of {of}, but application.id is {other}; name the snapshot of {other}, or leave its configuration out"
+        )));
+    }
+    let knowledge = Knowledge { max_new_partitions: partial.max_new_partitions, ..Knowledge::default() };
+    overlay(&mut snapshot, partial);
+    let planner = snapshot::planner(&name, &snapshot)?;
+    set_counts(what_if, &planner, &mut snapshot)?;
+    Ok(planner.decide(&snapshot.baseline, &snapshot.partitions, &knowledge))
 }
 
-/// Exit code of a decision.
-pub fn exit_code(decision: &Decision) -> u8 {
-    match decision.decision {
-        Verdict::None => exit::OK,
-        Verdict::Expand => exit::CHANGES,
-        Verdict::Waiting | Verdict::Blocked => exit::BLOCKED,
+fn of_live_application(what_if: &[String], sources: &Sources) -> Result<Decision, Failure> {
+    let settings = live::only(config::load(sources)?)?;
+    let mut application = live::observe(&settings)?;
+    application.take_baseline(&settings);
+    let live::Application { planner, mut snapshot, mut client } = application;
+    set_counts(what_if, &planner, &mut snapshot)?;
+    let mut decision = planner.decide(&snapshot.baseline, &snapshot.partitions, &live::knowledge(&settings));
+    // The baseline stands in for a group that is not running, or cannot be read.
+    let tasks = live::tasks(&mut client, &settings.application_id);
+    for subtopology in &mut decision.subtopologies {
+        subtopology.current = tasks.get(&subtopology.id).copied().or(subtopology.current);
+    }
+    Ok(decision)
+}
+
+/// What is configured wins over what the snapshot says.
+fn overlay(snapshot: &mut Snapshot, partial: Partial) {
+    let Partial { topology: configured, baseline, .. } = partial;
+    snapshot.baseline.extend(baseline);
+    snapshot.prefix = configured.prefix.or(snapshot.prefix.take());
+    if configured.complete.is_some() {
+        snapshot.topology = configured.complete;
+        snapshot.describe = None;
+        snapshot.stated = None;
+        return;
+    }
+    let Stated { pinned, copartition_groups, global_topics, repartition_topics, logging_disabled, source_changelogs } =
+        configured.stated;
+    if let Some(topology) = &mut snapshot.topology {
+        topology.pinned = pinned.or(topology.pinned.take());
+        replace(&mut topology.copartition_groups, copartition_groups);
+        replace(&mut topology.global_topics, global_topics);
+        replace(&mut topology.repartition_topics, repartition_topics);
+        replace(&mut topology.logging_disabled, logging_disabled);
+        replace(&mut topology.source_changelogs, source_changelogs);
+    } else {
+        let stated = snapshot.stated.get_or_insert_default();
+        stated.pinned = pinned.or(stated.pinned.take());
+        stated.copartition_groups = copartition_groups.or(stated.copartition_groups.take());
+        stated.global_topics = global_topics.or(stated.global_topics.take());
+        stated.repartition_topics = repartition_topics.or(stated.repartition_topics.take());
+        stated.logging_disabled = logging_disabled.or(stated.logging_disabled.take());
+        stated.source_changelogs = source_changelogs.or(stated.source_changelogs.take());
     }
 }
 
-fn read(file: &Path) -> Result<Snapshot, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
-    let mut text = String::new();
-    match file.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
-        _ => std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text)).map(drop),
+fn replace<T>(value: &mut T, with: Option<T>) {
+    if let Some(with) = with {
+        *value = with;
     }
-    .map_err(|error| unreadable(&error))?;
-    serde_json::from_str(&text).map_err(|error| unreadable(&error))
 }
 
-fn set_counts(what_if: &[String], partitions: &mut BTreeMap<String, u32>) -> Result<(), Failure> {
+fn set_counts(what_if: &[String], planner: &Planner, snapshot: &mut Snapshot) -> Result<(), Failure> {
+    let Watched { names, patterns } = planner.watched();
     for entry in what_if {
         let parsed = entry.rsplit_once('=').filter(|(topic, _)| !topic.is_empty());
         let count =
@@ -74,39 +114,28 @@ fn set_counts(what_if: &[String], partitions: &mut BTreeMap<String, u32>) -> Res
                 "--set-count {entry}: expected TOPIC=COUNT with a count of 1 or more, as in orders=12"
             )));
         };
-        partitions.insert(topic.to_owned(), count);
+        let existing = &snapshot.partitions;
+        let is_used = names.contains(topic) || patterns.iter().any(|pattern| pattern.matches(topic));
+        if !is_used && !existing.contains_key(topic) {
+            let inputs: Vec<String> = planner.inputs(existing).into_keys().collect();
+            return Err(Failure::usage(format!(
+                "--set-count {entry}: {} does not use the topic {topic}; its inputs are {}",
+                snapshot.application_id,
+                if inputs.is_empty() { "not there yet".to_owned() } else { words::shortened(&inputs) }
+            )));
+        }
+        snapshot.partitions.insert(topic.to_owned(), count);
     }
     Ok(())
 }
 
-/// Applies the settings that bear on a plan; the others are none of its business.
-fn apply_setting(setting: &str, snapshot: &mut Snapshot, knowledge: &mut Knowledge) -> Result<(), Failure> {
-    let Some((key, value)) = setting.split_once('=') else {
-        return Err(Failure::usage(format!("--set {setting}: expected KEY=VALUE")));
-    };
-    let number =
-        || value.parse::<u32>().map_err(|_| Failure::usage(format!("--set {setting}: expected a number, found {value}")));
-    match key {
-        "max.new.partitions" => knowledge.max_new_partitions = number()?,
-        "topology.prefix" => snapshot.prefix = Some(value.to_owned()),
-        "topology.pinned" => {
-            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "none");
-            let pinned = Some(Pinned::Names(names.map(str::to_owned).collect()));
-            match &mut snapshot.topology {
-                Some(topology) => topology.pinned = pinned,
-                None => snapshot.stated.get_or_insert_with(Stated::default).pinned = pinned,
-            }
-        }
-        _ => match key.strip_prefix("baseline.") {
-            Some(topic) if !topic.is_empty() => _ = snapshot.baseline.insert(topic.to_owned(), number()?),
-            _ => {
-                return Err(Failure::usage(format!(
-                    "--set {key}: with --snapshot only max.new.partitions, topology.pinned, topology.prefix and baseline.<topic> count"
-                )));
-            }
-        },
+/// Exit code of a decision.
+pub fn exit_code(decision: &Decision) -> u8 {
+    match decision.decision {
+        Verdict::None => exit::OK,
+        Verdict::Expand => exit::CHANGES,
+        Verdict::Waiting | Verdict::Blocked => exit::BLOCKED,
     }
-    Ok(())
 }
 
 fn show(decision: &Decision, output: Output) -> Result<(), Failure> {

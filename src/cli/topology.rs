@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{Common, Failure, Output, describe_text, exit, live};
+use super::{Common, Failure, Output, describe_text, exit, live, snapshot};
 use crate::config::{self, Sources};
 use crate::plan::Snapshot;
 use crate::topology::{Overview, render};
@@ -88,15 +88,13 @@ fn overview(given: &Given, common: &Common) -> Result<Overview, Failure> {
 
 fn from_snapshot(path: &Path) -> Result<Overview, Failure> {
     let name = topology_source::name(path);
-    let snapshot: Snapshot = serde_json::from_str(&describe_text::read(path)?)
-        .map_err(|e| Failure::usage(format!("{name} is not a snapshot: {e}; expected what the snapshot command writes")))?;
-    of_snapshot(&name, &snapshot)
+    of_snapshot(&name, &snapshot::read(path)?)
 }
 
 fn of_snapshot(name: &str, snapshot: &Snapshot) -> Result<Overview, Failure> {
     let overview = match (&snapshot.topology, &snapshot.describe) {
         (Some(topology), None) => Overview::of_topology(topology),
-        (None, Some(text)) => Overview::of_description(&describe_text::parse(&format!("describe of {name}"), text)?)
+        (None, Some(text)) => Overview::of_description(&describe_text::parse(&format!("the describe text of {name}"), text)?)
             .with_stated(&snapshot.stated.clone().unwrap_or_default()),
         _ => return Err(Failure::usage(format!("{name} is not a snapshot: expected either topology or describe in it"))),
     };

@@ -13,7 +13,7 @@ use crate::autoscaler::driver::{Ended, Report};
 use crate::autoscaler::machine::Machine;
 use crate::autoscaler::state::{Event, State};
 use crate::autoscaler::status::{
-    ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, StateName, StateStatus, Time, TopicCounts,
+    ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, NOTHING_OBSERVED, StateName, StateStatus, Time, TopicCounts,
 };
 use crate::autoscaler::words;
 use crate::kafka::group_bytes::Tasks;
@@ -108,6 +108,9 @@ impl Reporter {
         if self.failing.as_ref() != Some(error) {
             warn!(application_id = self.app(), class = ?error.class, "{}", error.message);
             self.status.last_error = Some(error.message.clone());
+            if let Some(latch) = &self.observation_latch {
+                latch.explain(Some(&error.message));
+            }
             self.failing = Some(error.clone());
             self.changed = true;
         }
@@ -117,6 +120,9 @@ impl Reporter {
         if self.failing.take().is_some() {
             info!(application_id = self.app(), "the cluster answers again");
             self.status.last_error = None;
+            if let Some(latch) = &self.observation_latch {
+                latch.explain(None);
+            }
             self.changed = true;
         }
     }
@@ -285,6 +291,7 @@ impl Report for Reporter {
     fn cluster(&mut self, id: String) {
         info!(application_id = self.app(), cluster_id = id, "connected to the cluster {id}");
         self.status.cluster_id = Some(id);
+        NOTHING_OBSERVED.clone_into(&mut self.status.state.details);
         self.recovered();
         self.shared.publish(self.status.clone());
     }
@@ -306,6 +313,15 @@ impl Report for Reporter {
         );
         self.topology_latch = None;
         self.changed = true;
+    }
+
+    fn topology_failed(&mut self, reason: &str) {
+        warn!(application_id = self.app(), "the topology cannot be read, trying again: {reason}");
+        if let Some(latch) = &self.topology_latch {
+            latch.explain(Some(reason));
+            self.status.state.details = format!("the topology is not known: {reason}");
+            self.shared.publish(self.status.clone());
+        }
     }
 
     fn questions(&mut self, questions: Vec<Question>) {
@@ -418,7 +434,7 @@ impl Report for Reporter {
             Ended::AssignorError => {
                 error!(application_id = self.app(), "ends because of the assignor error (partition.autoscaling.on.error=exit)")
             }
-            Ended::Refused(error) => error!(application_id = self.app(), class = ?error.class, "{}", error.message),
+            Ended::Refused(_) => {} // the process ends with this error
         }
     }
 }

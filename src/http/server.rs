@@ -48,7 +48,7 @@ impl ListenError {
             }
             io::ErrorKind::PermissionDenied => "it is not permitted; a port above 1023 needs no right".to_owned(),
             io::ErrorKind::InvalidInput => "expected host:port".to_owned(),
-            _ => source.to_string(),
+            _ => format!("{source}; expected host:port of this machine, such as 0.0.0.0:9878"),
         };
         Self { message: format!("cannot listen on http.listen={listen}: {why}"), source }
     }

@@ -40,11 +40,12 @@ impl Shared {
     /// Makes the sidecar unready until the latch is dropped. `missing` says what is waited for, e.g. `shop: the topology`.
     #[must_use = "the sidecar is ready as soon as the latch is dropped"]
     pub fn latch(&self, missing: impl Into<String>) -> Latch {
+        let missing = missing.into();
         let mut state = self.state();
         let number = state.latches;
         state.latches += 1;
-        state.missing.insert(number, missing.into());
-        Latch { state: Arc::clone(&self.state), number }
+        state.missing.insert(number, missing.clone());
+        Latch { state: Arc::clone(&self.state), number, missing }
     }
 
     /// What readiness still waits for.
@@ -66,6 +67,18 @@ impl Shared {
 pub struct Latch {
     state: Arc<Mutex<State>>,
     number: u64,
+    missing: String,
+}
+
+impl Latch {
+    /// Shows why it has not happened yet; `None` where nothing is wrong.
+    pub fn explain(&self, reason: Option<&str>) {
+        let missing = match reason {
+            Some(reason) => format!("{}: {reason}", self.missing),
+            None => self.missing.clone(),
+        };
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).missing.insert(self.number, missing);
+    }
 }
 
 impl Drop for Latch {

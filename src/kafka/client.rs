@@ -39,7 +39,7 @@ const OWNED: &[(&str, &str)] = &[
 /// A client of one cluster: one librdkafka handle, used from one thread at a time.
 ///
 /// Whether the cluster runs on KRaft cannot be seen here: librdkafka hands out neither features nor `metadata.version`. Brokers from
-/// 4.0 on always do. A broker that gives its topics no id is older than 2.8, so it certainly does not.
+/// 4.0 on always do. A broker that gives its topics no id is older than 2.8, so it certainly does not, and is refused.
 pub struct Client {
     handle: Handle,
     config: ClientConfig,
@@ -113,6 +113,16 @@ impl Cluster for Client {
         }
         let outcome = self.handle.describe_topics(names, timeout);
         let mut answers = self.settle("describing topics", timeout, outcome)?;
+        if answers.values().flatten().any(|topic| topic.id == 0) {
+            return Err(KafkaError::new(
+                ErrorClass::TooOld,
+                format!(
+                    "Kafka at {} gives its topics no id, so it is older than 2.8 or runs on ZooKeeper; expected a KRaft cluster, \
+                     name its brokers in bootstrap.servers",
+                    self.bootstrap
+                ),
+            ));
+        }
         let mut state = |name: &String| match answers.remove(name) {
             Some(Ok(topic)) => match u32::try_from(topic.partitions) {
                 Ok(partitions @ 1..) => TopicState::Present { id: (topic.id != 0).then_some(TopicId(topic.id)), partitions },

@@ -140,7 +140,8 @@ fn connection(call: &Call<'_>, broker: &str, cause: &Fault, proven: bool) -> Kaf
         code if code == local::SSL || has("SSL routines") => (
             Authentication,
             format!(
-                "TLS with the broker {broker} failed ({reason}); check kafka.ssl.ca.location and the host name in its certificate"
+                "TLS with the broker {broker} failed ({}); check kafka.ssl.ca.location and the host name in its certificate",
+                words_of_tls(reason)
             ),
         ),
         _ if has("Connection refused") => (
@@ -161,13 +162,22 @@ fn connection(call: &Call<'_>, broker: &str, cause: &Fault, proven: bool) -> Kaf
                  kafka.security.protocol=SASL_PLAINTEXT or SASL_SSL, kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password"
             ),
         ),
-        local::BAD_MSG => (
-            Unreachable,
-            format!("what answers at {broker} is not a Kafka broker ({reason}); correct bootstrap.servers ({})", call.bootstrap),
-        ),
+        local::BAD_MSG => {
+            let what = if has(HTTP_AS_A_SIZE) { "a web server".to_owned() } else { format!("no Kafka broker ({reason})") };
+            (Unreachable, format!("what answers at {broker} is {what}; correct bootstrap.servers ({})", call.bootstrap))
+        }
         _ => (Unreachable, format!("no connection to the broker {broker} ({reason}); see bootstrap.servers and the network")),
     };
     KafkaError::new(class, message)
+}
+
+/// The first four bytes of an HTTP answer, taken for the size of a Kafka answer.
+const HTTP_AS_A_SIZE: &str = "response size 1213486160 ";
+
+/// What OpenSSL says, without the codes in front and without librdkafka's advice, which does not know our settings.
+fn words_of_tls(reason: &str) -> &str {
+    let words = reason.rsplit_once("SSL routines::").map_or(reason, |(_, words)| words);
+    words.split_once(": broker certificate").map_or(words, |(words, _)| words)
 }
 
 /// A reason of librdkafka without the notes on time and state at its end.
@@ -274,7 +284,7 @@ mod tests {
             (down, &[(local::TRANSPORT, tls)], Authentication, &["expects TLS", "kafka.security.protocol=SSL"]),
             (down, &[(local::TRANSPORT, login)], Authentication, &["expects a login", "kafka.sasl.mechanism"]),
             (down, &[(local::SSL, ca)], Authentication, &["certificate verify failed", "kafka.ssl.ca.location"]),
-            (down, &[(local::BAD_MSG, http)], Unreachable, &["kafka:9092 is not a Kafka broker", "bootstrap.servers"]),
+            (down, &[(local::BAD_MSG, http)], Unreachable, &["kafka:9092 is a web server", "bootstrap.servers"]),
             // The refused login says more than the connection that another broker closed.
             (
                 late,

@@ -258,7 +258,7 @@ fn what_is_no_broker_is_told() {
 
     let web = http_server();
     let error = failure(&mut connect(&web, "c", &[]), TIMEOUT);
-    assert_says(&error, ErrorClass::Unreachable, &[&format!("{web} is not a Kafka broker"), "bootstrap.servers"]);
+    assert_says(&error, ErrorClass::Unreachable, &[&format!("{web} is a web server"), "bootstrap.servers"]);
 
     let error = failure(&mut connect(&cluster.bootstrap(), "c", &[("security.protocol", "SSL")]), TIMEOUT);
     assert_says(&error, ErrorClass::Authentication, &["does not speak TLS", "kafka.security.protocol"]);
@@ -304,7 +304,7 @@ fn assert_says(error: &KafkaError, class: ErrorClass, parts: &[&str]) {
 }
 
 /// Answers every request as a web server does that was not asked in HTTP.
-fn http_server() -> String {
+pub fn http_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -320,14 +320,14 @@ fn http_server() -> String {
 }
 
 /// Something that speaks TLS, with a certificate that nobody trusts.
-struct TlsServer {
-    address: String,
+pub struct TlsServer {
+    pub address: String,
     process: Child,
     _dir: tempfile::TempDir,
 }
 
 impl TlsServer {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name).display().to_string();
         let (key, certificate) = (file("key.pem"), file("cert.pem"));

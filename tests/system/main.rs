@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod autoscale;
+mod bad_input;
 mod kafka_client;
 mod kit_selftest;
 mod recompute;

@@ -21,7 +21,6 @@ use crate::autoscaler::machine::Rules;
 use crate::config::{self, Settings, Sources};
 use crate::http::{Metrics, Reporter, Server, Shared};
 use crate::kafka::Client;
-use crate::kafka::port::ErrorClass;
 
 /// How long the loops may take to finish the current step; below the 30 s that Kubernetes grants.
 const GRACE: Duration = Duration::from_secs(20);
@@ -63,23 +62,23 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
             applications.into_iter().map(|application| application.start(&shared, &ended)).collect::<Result<_, _>>()?;
         drop(ended);
         let mut reload = reload::Reload::new(sources, log);
-        let mut code = exit::OK;
         let mut left = workers.len();
         while left > 0 {
             tokio::select! {
                 ending = endings.recv() => {
                     left = left.saturating_sub(1);
-                    if let Some(ended) = ending {
-                        code = code.max(exit_code(&ended));
-                    }
+                    let Some(ending) = ending else { break };
+                    let ending = ending.outcome(workers.len() > 1);
                     // one application that cannot go on ends the process, so that somebody notices
-                    if code != exit::OK {
-                        return Ok(stop(&workers, left, &mut endings, &mut signals, code).await);
+                    if !matches!(ending, Ok(exit::OK)) {
+                        stop(&workers, left, &mut endings, &mut signals).await;
+                        return ending;
                     }
                 }
                 () = signals.end() => {
                     info!("a signal asks to stop");
-                    return Ok(stop(&workers, left, &mut endings, &mut signals, code).await);
+                    stop(&workers, left, &mut endings, &mut signals).await;
+                    return Ok(exit::OK);
                 }
                 () = reload.due(&mut hang_up) => {
                     for settings in reload.read() {
@@ -88,27 +87,19 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
                 }
             }
         }
-        Ok(code)
+        Ok(exit::OK)
     })
 }
 
 /// Ends the loops; a second signal, or the end of the grace, ends without them.
-async fn stop(
-    workers: &[Worker],
-    mut left: usize,
-    endings: &mut UnboundedReceiver<Ended>,
-    signals: &mut Signals,
-    mut code: u8,
-) -> u8 {
+async fn stop(workers: &[Worker], mut left: usize, endings: &mut UnboundedReceiver<Ending>, signals: &mut Signals) {
     for worker in workers {
         let _ = worker.control.send(Control::Stop); // a loop that has ended needs no telling
     }
     let all = async {
         while left > 0 {
             left = left.saturating_sub(1);
-            if let Some(ended) = endings.recv().await {
-                code = code.max(exit_code(&ended));
-            }
+            let _ = endings.recv().await; // what else ends says nothing new
         }
     };
     tokio::select! {
@@ -119,7 +110,6 @@ async fn stop(
         }
         () = signals.end() => warn!("a second signal: ending at once"),
     }
-    code
 }
 
 fn tell(workers: &[Worker], settings: &Settings) {
@@ -138,12 +128,23 @@ fn rules(settings: &Settings) -> Rules {
     }
 }
 
-fn exit_code(ended: &Ended) -> u8 {
-    match ended {
-        Ended::Stopped => exit::OK,
-        Ended::AssignorError => exit::ASSIGNOR_ERROR,
-        Ended::Refused(error) if error.class == ErrorClass::Config => exit::USAGE,
-        Ended::Refused(_) => exit::FAILED,
+/// The end of one loop.
+struct Ending {
+    application_id: String,
+    ended: Ended,
+}
+
+impl Ending {
+    /// What it means for the process. `named`: there are several applications, so the sentence says which.
+    fn outcome(self, named: bool) -> Result<u8, Failure> {
+        match self.ended {
+            Ended::Stopped => Ok(exit::OK),
+            Ended::AssignorError => Ok(exit::ASSIGNOR_ERROR),
+            Ended::Refused(error) => {
+                let Failure { code, message } = error.into();
+                Err(Failure { code, message: if named { format!("{}: {message}", self.application_id) } else { message } })
+            }
+        }
     }
 }
 
@@ -163,7 +164,7 @@ impl Application {
         Ok(Self { settings, topology, planner, client })
     }
 
-    fn start(self, shared: &Shared, ended: &UnboundedSender<Ended>) -> Result<Worker, Failure> {
+    fn start(self, shared: &Shared, endings: &UnboundedSender<Ending>) -> Result<Worker, Failure> {
         let Self { settings, topology, planner, client } = self;
         let application_id = settings.application_id.clone();
         for warning in &settings.warnings {
@@ -188,10 +189,10 @@ impl Application {
         };
         keys::follow(settings.clone(), control.clone());
         topology.follow(settings, control.clone());
-        let ended = ended.clone();
+        let (endings, name) = (endings.clone(), application_id.clone());
         let work = move || {
-            let ending = Driver::new(client, setup, told, reporter).run();
-            let _ = ended.send(ending); // nobody listens any more once the process ends
+            let ended = Driver::new(client, setup, told, reporter).run();
+            let _ = endings.send(Ending { application_id: name, ended }); // nobody listens any more once the process ends
         };
         let thread = thread::Builder::new().name(format!("autoscaler-{application_id}")).spawn(work);
         thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}")))?;

@@ -5,8 +5,6 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use tracing::warn;
-
 use crate::autoscaler::driver::Control;
 use crate::cli::{Failure, live};
 use crate::config::Settings;
@@ -60,7 +58,7 @@ impl Origin {
                 Self::File(path) => topology_source::read(path).ok(),
                 _ => None,
             };
-            let mut complained = false;
+            let mut complaint = None;
             loop {
                 let pace = if known.is_some() { PACE } else { PACE_AT_START };
                 if known.is_some() {
@@ -68,7 +66,7 @@ impl Origin {
                 }
                 match live::text_and_planner(&settings, &self) {
                     Ok((text, planner)) => {
-                        complained = false;
+                        complaint = None;
                         if known.as_ref() != Some(&text) {
                             known = Some(text);
                             if control.send(Control::Topology(Box::new(planner))).is_err() {
@@ -77,11 +75,12 @@ impl Origin {
                         }
                     }
                     Err(failure) => {
-                        if !std::mem::replace(&mut complained, true) {
-                            warn!(
-                                application_id = settings.application_id,
-                                "the topology cannot be read, trying again: {}", failure.message
-                            );
+                        // Said once for each reason.
+                        if complaint.as_ref() != Some(&failure.message) {
+                            complaint = Some(failure.message.clone());
+                            if control.send(Control::NoTopology(failure.message)).is_err() {
+                                return; // the loop has ended
+                            }
                         }
                         if known.is_none() {
                             thread::sleep(pace);

@@ -269,6 +269,12 @@ impl Cluster {
         addresses.join(",")
     }
 
+    /// Addresses of the controllers, which no client should be given.
+    pub fn controllers(&self) -> String {
+        let addresses: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.controller_port)).collect();
+        addresses.join(",")
+    }
+
     /// A client that may do everything.
     pub fn admin(&self) -> Admin<'_> {
         Admin::new(self)
