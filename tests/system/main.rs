@@ -5,4 +5,5 @@ mod autoscale;
 mod bad_input;
 mod kafka_client;
 mod kit_selftest;
+mod live_plan;
 mod recompute;
