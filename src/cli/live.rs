@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::exit;
 use super::run::topology::Origin;
-use super::{Failure, describe_text};
+use super::{Common, Failure, describe_text};
 use crate::autoscaler::words;
-use crate::config::Settings;
 use crate::config::settings::TopologySource;
+use crate::config::{self, Settings, Sources};
 use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicState};
 use crate::kafka::{Client, group_bytes, sample};
 use crate::plan::partitioner::{self, Keys};
@@ -162,6 +162,27 @@ pub fn tasks(client: &mut Client, application_id: &str) -> BTreeMap<String, u32>
     let group = client.describe_group(application_id, TIMEOUT).ok().flatten();
     let tasks = group.filter(|group| group.state == "Stable").and_then(|group| group_bytes::tasks(&group).ok());
     tasks.map(|tasks| tasks.counts).unwrap_or_default()
+}
+
+/// The settings of the one application that a command is to meet.
+pub fn settings(common: &Common) -> Result<Settings, Failure> {
+    let sources = Sources::new(&common.config, &common.set);
+    only(load(common, &sources)?)
+}
+
+/// The settings of every application.
+pub fn load(common: &Common, sources: &Sources) -> Result<Vec<Settings>, Failure> {
+    if nothing_configured(common, sources) {
+        return Err(Failure::usage("no application is configured; expected its configuration, name it with --config FILE"));
+    }
+    Ok(config::load(sources)?)
+}
+
+/// Whether neither the command line nor the environment names an application.
+pub fn nothing_configured(common: &Common, sources: &Sources) -> bool {
+    common.config.is_empty()
+        && common.set.is_empty()
+        && config::load_partial(sources).is_ok_and(|all| all.iter().all(|partial| partial.application_id.is_none()))
 }
 
 /// Commands that show one application refuse several.

@@ -26,16 +26,16 @@ pub struct PlanArgs {
 
 /// Runs the command.
 pub fn run(args: &PlanArgs, common: &Common) -> Result<u8, Failure> {
-    let sources = Sources::new(&common.config, &common.set);
     let decision = match &args.snapshot {
-        Some(file) => of_snapshot(file, &args.set_count, live::only(config::load_partial(&sources)?)?)?,
-        None => of_live_application(&args.set_count, &sources)?,
+        Some(file) => of_snapshot(file, &args.set_count, common)?,
+        None => of_live_application(&args.set_count, common)?,
     };
     show(&decision, common.output)?;
     Ok(exit_code(&decision))
 }
 
-fn of_snapshot(file: &Path, what_if: &[String], partial: Partial) -> Result<Decision, Failure> {
+fn of_snapshot(file: &Path, what_if: &[String], common: &Common) -> Result<Decision, Failure> {
+    let partial = live::only(config::load_partial(&Sources::new(&common.config, &common.set))?)?;
     let name = topology_source::name(file);
     let mut snapshot = snapshot::read(file)?;
     if let Some(other) = partial.application_id.as_ref().filter(|id| **id != snapshot.application_id) {
@@ -51,8 +51,8 @@ fn of_snapshot(file: &Path, what_if: &[String], partial: Partial) -> Result<Deci
     Ok(planner.decide(&snapshot.baseline, &snapshot.partitions, &knowledge))
 }
 
-fn of_live_application(what_if: &[String], sources: &Sources) -> Result<Decision, Failure> {
-    let settings = live::only(config::load(sources)?)?;
+fn of_live_application(what_if: &[String], common: &Common) -> Result<Decision, Failure> {
+    let settings = live::settings(common)?;
     let mut application = live::observe(&settings)?;
     application.take_baseline(&settings);
     let live::Application { planner, mut snapshot, mut client } = application;

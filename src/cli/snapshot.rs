@@ -5,7 +5,6 @@ use std::path::Path;
 use clap::Args;
 
 use super::{Common, Failure, describe_text, exit, live};
-use crate::config::{self, Sources};
 use crate::plan::{Planner, Snapshot};
 use crate::topology_source;
 
@@ -15,7 +14,7 @@ pub struct SnapshotArgs {}
 
 /// Prints topology, baseline and counts of a live application as a snapshot file.
 pub fn run(_args: &SnapshotArgs, common: &Common) -> Result<u8, Failure> {
-    let settings = live::only(config::load(&Sources::new(&common.config, &common.set))?)?;
+    let settings = live::settings(common)?;
     let mut application = live::observe(&settings)?;
     application.take_baseline(&settings);
     let text = serde_json::to_string_pretty(&application.snapshot)

@@ -107,6 +107,11 @@ fn of_snapshot(name: &str, snapshot: &Snapshot) -> Result<Overview, Failure> {
 /// The topology of the configuration; with a cluster in it too, the topics that exist confirm the candidates.
 fn from_configuration(common: &Common) -> Result<Overview, Failure> {
     let sources = Sources::new(&common.config, &common.set);
+    if live::nothing_configured(common, &sources) {
+        return Err(Failure::usage(
+            "no topology is given; expected one of --describe FILE, --url URL or --snapshot FILE, or --config FILE of an application",
+        ));
+    }
     let settings = live::only(config::load(&sources)?)?;
     match live::observe(&settings) {
         Ok(application) => of_snapshot("the configuration", &application.snapshot),

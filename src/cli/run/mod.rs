@@ -39,7 +39,7 @@ struct Worker {
 /// Runs until a signal comes, or until every application has ended.
 pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
     let sources = Sources::new(&common.config, &common.set);
-    let all = config::load(&sources)?;
+    let all = live::load(common, &sources)?;
     let (listen, level, format) = match all.first() {
         Some(first) => (first.http_listen.clone(), first.log_level, first.log_format),
         None => return Err(Failure::usage("no application is configured; set application.id and bootstrap.servers")),
