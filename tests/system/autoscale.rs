@@ -31,5 +31,6 @@ fn the_internal_topics_follow_the_input_and_the_application_lives() {
     app.wait_tasks(12);
     let status = sidecar.wait_status("steady again", |status| status["applications"][0]["state"]["name"] == "Steady");
     assert_eq!(status["applications"][0]["baseline"]["follow.orders"], 6);
+    crate::documents::assert_documented("status", &status);
     assert_eq!(app.exceptions(), Vec::<String>::new());
 }

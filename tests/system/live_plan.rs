@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::autoscale::BINARY;
+use crate::documents::assert_documented;
 
 struct Shop {
     folder: TempDir,
@@ -44,10 +45,13 @@ impl Shop {
         let (code, text) = self.run(&live);
         let (snapshot_code, snapshot) = self.run(&[&["snapshot", "--config=shop.toml"][..], &settings].concat());
         assert_eq!(snapshot_code, 0);
+        assert_documented("snapshot", &serde_json::from_str(&snapshot).unwrap());
         fs::write(self.path().join("s.json"), snapshot).unwrap();
         let replay = [&["plan", "--output=json", "--snapshot=s.json"][..], &settings, &what_if].concat();
         assert_eq!(self.run(&replay), (code, text.clone()), "{options:?}");
-        (code, serde_json::from_str(&text).unwrap())
+        let plan = serde_json::from_str(&text).unwrap();
+        assert_documented("plan", &plan);
+        (code, plan)
     }
 }
 

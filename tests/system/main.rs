@@ -3,6 +3,7 @@
 
 mod autoscale;
 mod bad_input;
+mod documents;
 mod kafka_client;
 mod kit_selftest;
 mod live_plan;

@@ -2,8 +2,14 @@
 //! right by itself is tried again for ever, and told once.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use kit::{Acl, Cluster, Operation, Resource, Sidecar};
+use serde_json::Value;
 
 use super::files::closed;
 use super::{ALL, Desk, FROM_CLUSTER, old_broker};
@@ -32,7 +38,7 @@ fn waits(mut desk: Desk, name: &str, reason: &str) {
     let log = sidecar.log();
     assert_eq!(log.matches(reason).count(), 1, "{log}");
     let (code, ready) = sidecar.get("/readyz");
-    let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+    let ready: Value = serde_json::from_str(&ready).unwrap();
     let state = &status["applications"][0]["state"];
     desk.note(&format!("/readyz of run: {code} {:#}", ready["missing"]));
     desk.note(&format!("/v1/status of run: {} {}", state["name"], state["details"]));
@@ -54,6 +60,44 @@ fn a_web_server_is_no_broker() {
     let address = http_server();
     let desk = Desk::new().with_config(&address, TEXT).hide(&address, "WEB:PORT");
     waits(desk, "broker_is_a_web_server", "is a web server");
+}
+
+/// The application may start after its sidecar: the text is asked for until it is there, and why it is not is said once.
+#[test]
+fn the_text_is_waited_for() {
+    let cluster = Cluster::shared();
+    cluster.admin().create(&[("late.orders", 3)]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let is_up = Arc::new(AtomicBool::new(false));
+    let (count, up) = (Arc::clone(&asked), Arc::clone(&is_up));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]); // what is asked for does not matter
+            count.fetch_add(1, Ordering::SeqCst);
+            let text = "Topologies:\n   Sub-topology: 0\n    Source: a (topics: [late.orders])\n      --> none\n";
+            let status = if up.load(Ordering::SeqCst) { "200 OK" } else { "503 Service Unavailable" };
+            let _ = write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+        }
+    });
+    let config = format!(
+        "bootstrap.servers = \"{}\"\napplication.id = \"late\"\nhttp.listen = \"127.0.0.1:0\"\n\
+         topology.url = \"http://{address}/topology\"\n",
+        cluster.bootstrap()
+    );
+    let sidecar = Sidecar::builder(BINARY).config(&config).start();
+    let reason = format!("http://{address}/topology answered 503 Service Unavailable, expected 200");
+    let says = |text: &Value| text.as_str().is_some_and(|text| text.contains(&reason));
+    sidecar.wait_status("the reason", |status| says(&status["applications"][0]["state"]["details"]));
+    kit::wait::until(kit::wait::PATIENCE, "three attempts", || (asked.load(Ordering::SeqCst) >= 3).then_some(()));
+    let (code, ready) = sidecar.get("/readyz");
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    assert_eq!((code, says(&ready["missing"][0])), (503, true), "{ready}");
+    is_up.store(true, Ordering::SeqCst);
+    sidecar.wait_status("the watch", |status| status["applications"][0]["state"]["name"] == "Steady");
+    assert_eq!(sidecar.get("/readyz").0, 200);
+    assert_eq!(sidecar.log().matches(&reason).count(), 1, "{}", sidecar.log());
 }
 
 #[test]
