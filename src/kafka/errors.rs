@@ -129,13 +129,16 @@ fn connection(call: &Call<'_>, broker: &str, cause: &Fault, proven: bool) -> Kaf
                  kafka.sasl.password and kafka.security.protocol"
             ),
         ),
-        local::SSL | local::TRANSPORT if has("wrong version number") || has("PLAINTEXT broker") => (
-            Authentication,
-            format!(
-                "the broker {broker} does not speak TLS, but kafka.security.protocol asks for it; name a TLS listener in \
+        // The log line of the same failure may come first, and lacks the guess at a plaintext listener.
+        local::SSL | local::TRANSPORT if has("wrong version number") || has("PLAINTEXT broker") || closed_in("SSL_HANDSHAKE") => {
+            (
+                Authentication,
+                format!(
+                    "the broker {broker} does not speak TLS, but kafka.security.protocol asks for it; name a TLS listener in \
                  bootstrap.servers, or change kafka.security.protocol"
-            ),
-        ),
+                ),
+            )
+        }
         // OpenSSL's words also come with the code of a broken connection.
         code if code == local::SSL || has("SSL routines") => (
             Authentication,
@@ -256,6 +259,7 @@ mod tests {
         let late = local::TIMED_OUT;
         let sasl = "sasl_plaintext://kafka:9092/bootstrap: SASL authentication error: Authentication failed: Invalid username or password (after 3ms in state AUTH_REQ)";
         let no_tls = "ssl://kafka:9092/bootstrap: SSL handshake failed: Disconnected: SSL connection closed by peer: connecting to a PLAINTEXT broker listener? (after 20ms in state SSL_HANDSHAKE)";
+        let reset = "ssl://kafka:9092/bootstrap: Disconnected: connection reset by peer (after 20ms in state SSL_HANDSHAKE)";
         let tls = "kafka:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 2ms in state APIVERSION_QUERY)";
         let login =
             "kafka:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 9ms in state UP)";
@@ -281,6 +285,7 @@ mod tests {
             ),
             (down, &[(local::AUTHENTICATION, sasl)], Authentication, &["Invalid username or password)", "kafka.sasl.password"]),
             (down, &[(local::TRANSPORT, no_tls)], Authentication, &["kafka:9092 does not speak TLS", "kafka.security.protocol"]),
+            (down, &[(local::TRANSPORT, reset)], Authentication, &["kafka:9092 does not speak TLS", "kafka.security.protocol"]),
             (down, &[(local::TRANSPORT, tls)], Authentication, &["expects TLS", "kafka.security.protocol=SSL"]),
             (down, &[(local::TRANSPORT, login)], Authentication, &["expects a login", "kafka.sasl.mechanism"]),
             (down, &[(local::SSL, ca)], Authentication, &["certificate verify failed", "kafka.ssl.ca.location"]),
