@@ -5,3 +5,4 @@ mod autoscale;
 mod kafka_client;
 mod kit_selftest;
 mod recompute;
+mod stage;
