@@ -1,8 +1,9 @@
 //! Tests against real Kafka brokers and a stock Kafka Streams application.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod autoscale;
+mod follow;
 mod kafka_client;
 mod kit_selftest;
+mod kitchen;
 mod recompute;
 mod stage;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kit::wait::{self, PATIENCE};
 use kit::{App, Cluster, Record, Sidecar, app, sidecar};
 use serde_json::Value;
 
@@ -45,6 +46,20 @@ impl<'a> Stage<'a> {
     pub fn grow(&self, topics: &[(&str, usize)]) {
         let topics = self.topics(topics);
         self.cluster.admin().grow(&borrowed(&topics));
+    }
+
+    /// Grows inputs like [`Self::grow`], right after the leader of the application's group has refreshed its metadata. So the
+    /// sidecar has one metadata age to follow: whether that is enough is what is tested, not luck. `client` is what the client
+    /// ids of the leader's process start with.
+    #[track_caller]
+    pub fn grow_after_refresh(&self, client: &str, topics: &[(&str, usize)]) {
+        let refreshes = || {
+            let requests = self.cluster.requests("METADATA").into_iter();
+            requests.filter(|request| request.client_id.starts_with(client) && is_main_consumer(&request.client_id)).count()
+        };
+        let before = refreshes();
+        wait::until(PATIENCE, &format!("a metadata refresh of {client}"), || (refreshes() > before).then_some(()));
+        self.grow(topics);
     }
 
     /// Waits until every node shows these counts of internal topics, by short name.
@@ -104,6 +119,11 @@ impl<'a> Stage<'a> {
 pub fn wait_state(sidecar: &Sidecar, state: &str) -> Value {
     let is_there = |status: &Value| status["applications"][0]["state"]["name"] == state;
     sidecar.wait_status(&format!("state {state}"), is_there)["applications"][0].take()
+}
+
+/// The clients of one application are told apart by their ids; only this one's metadata decides about counts.
+fn is_main_consumer(client_id: &str) -> bool {
+    client_id.ends_with("-consumer") && !client_id.ends_with("-restore-consumer")
 }
 
 /// Topics as the kit takes them.
