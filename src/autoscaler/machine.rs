@@ -170,6 +170,7 @@ impl Machine {
         let partitions = self.counts.partitions();
         let inputs = self.planner.inputs(&partitions);
         let mut inputs_changed = false;
+        let planned = self.planned_growth();
         for item in news {
             if matches!(item, News::Recreated { .. } | News::Gone { .. }) {
                 self.baseline.remove(item.topic());
@@ -179,7 +180,10 @@ impl Machine {
                 self.not_pinned.insert(item.topic().to_owned()); // an explicit count does not change
             }
             inputs_changed |= inputs.contains_key(item.topic());
-            self.events.push(Event::News(item));
+            let is_planned = matches!(&item, News::Grew { topic, to, .. } if planned.get(topic) == Some(to));
+            if !is_planned {
+                self.events.push(Event::News(item));
+            }
         }
         if inputs_changed {
             self.mismatch_since = None;
@@ -277,6 +281,12 @@ impl Machine {
     fn has_settled(&self) -> bool {
         let expected = self.decision.iter().flat_map(|decision| &decision.subtopologies);
         expected.filter_map(|sub| sub.expected.map(|n| (&sub.id, n))).all(|(id, n)| self.tasks.get(id) == Some(&n))
+    }
+
+    /// What the plan under way wants, by topic. That it comes true is told once for all, as [`Event::Expanded`].
+    fn planned_growth(&self) -> BTreeMap<String, u32> {
+        let State::Expanding(expansion) = &self.state else { return BTreeMap::new() };
+        expansion.decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect()
     }
 
     fn schedule_observation(&mut self, now: Duration) {

@@ -5,5 +5,6 @@ mod follow;
 mod kafka_client;
 mod kit_selftest;
 mod kitchen;
+mod operator;
 mod recompute;
 mod stage;

@@ -121,6 +121,28 @@ pub fn wait_state(sidecar: &Sidecar, state: &str) -> Value {
     sidecar.wait_status(&format!("state {state}"), is_there)["applications"][0].take()
 }
 
+/// Waits until the instances share so many active tasks, and each has some.
+#[track_caller]
+pub fn wait_tasks(apps: &[App], count: usize) {
+    wait::until_ok(PATIENCE, &format!("{count} active tasks"), || {
+        let tasks: Vec<usize> = apps.iter().map(|app| app.tasks().len()).collect();
+        let running = apps.iter().all(|app| app.state() == "RUNNING");
+        if running && tasks.iter().sum::<usize>() == count && !tasks.contains(&0) {
+            Ok(())
+        } else {
+            let exceptions: Vec<String> = apps.iter().flat_map(App::exceptions).collect();
+            Err(format!("{tasks:?} {exceptions:?}"))
+        }
+    });
+}
+
+/// Value of one sample, by its name with all labels, as `family{a="b"}`.
+#[track_caller]
+pub fn metric(text: &str, sample: &str) -> f64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok());
+    value.unwrap_or_else(|| panic!("no {sample} in\n{text}"))
+}
+
 /// The clients of one application are told apart by their ids; only this one's metadata decides about counts.
 fn is_main_consumer(client_id: &str) -> bool {
     client_id.ends_with("-consumer") && !client_id.ends_with("-restore-consumer")

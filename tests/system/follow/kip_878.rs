@@ -1,11 +1,10 @@
 //! The system test that KIP-878 asks for: the largest topology of the fixture, under load, while its inputs grow.
 
-use kit::wait::{self, PATIENCE};
 use kit::{App, Event};
 use serde_json::json;
 
 use crate::kitchen::{self, Counts, Kitchen};
-use crate::stage::{Stage, wait_state};
+use crate::stage::{Stage, wait_state, wait_tasks};
 
 const THREE: Counts = Counts { orders: 3, customers: 3, products: 3, invoices: 3 };
 
@@ -56,20 +55,6 @@ fn without_a_sidecar_the_same_application_dies() {
                   invalid topics before processing.";
     assert!(exception.contains(advice), "{exception}");
     kitchen.assert_internal(THREE);
-}
-
-/// Waits until the instances share so many active tasks, and each has some.
-fn wait_tasks(apps: &[App], count: usize) {
-    wait::until_ok(PATIENCE, &format!("{count} active tasks"), || {
-        let tasks: Vec<usize> = apps.iter().map(|app| app.tasks().len()).collect();
-        let running = apps.iter().all(|app| app.state() == "RUNNING");
-        if running && tasks.iter().sum::<usize>() == count && !tasks.contains(&0) {
-            Ok(())
-        } else {
-            let exceptions: Vec<String> = apps.iter().flat_map(App::exceptions).collect();
-            Err(format!("{tasks:?} {exceptions:?}"))
-        }
-    });
 }
 
 /// Which instance leads the group: the one that has made the latest assignment.
