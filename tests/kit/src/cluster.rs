@@ -123,11 +123,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// One node of the newest release, without authentication.
+    /// One node of the newest release, or of the one in `PARTITION_AUTOSCALER_BROKER`, without authentication.
     pub fn builder() -> Builder {
         Builder {
             nodes: 1,
-            version: jars::KAFKA.to_owned(),
+            version: jars::broker(),
             properties: Vec::new(),
             users: Vec::new(),
             super_users: Vec::new(),
