@@ -1,6 +1,7 @@
 //! Tests against real Kafka brokers and a stock Kafka Streams application.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod failures;
 mod follow;
 mod kafka_client;
 mod kit_selftest;

@@ -69,7 +69,10 @@ impl Reload {
 pub fn at_next_start(old: &Settings, new: &Settings) -> Vec<&'static str> {
     let pairs = [
         ("bootstrap.servers", old.bootstrap_servers != new.bootstrap_servers),
-        ("partition.autoscaling.static.partitioning.check", old.static_check == StaticCheck::Off && old.static_check != new.static_check),
+        (
+            "partition.autoscaling.static.partitioning.check",
+            old.static_check == StaticCheck::Off && old.static_check != new.static_check,
+        ),
         ("topology.*", old.topology != new.topology),
         ("expected.cluster.id", old.expected_cluster_id != new.expected_cluster_id),
         ("http.listen", old.http_listen != new.http_listen),

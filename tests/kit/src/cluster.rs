@@ -332,6 +332,17 @@ impl Cluster {
         self.nodes.iter().flat_map(|node| requests::parse(&node.log(), api)).collect()
     }
 
+    /// Gives clients of this `client.id` a quota of so many partition mutations a second; it reaches the brokers a moment later.
+    ///
+    /// # Panics
+    /// When Kafka's own tool fails.
+    pub fn limit_mutations(&self, client_id: &str, rate: u32) {
+        let mut tool = jars::java(128, jars::KAFKA, None).unwrap_or_else(|error| panic!("{error}"));
+        tool.args(["org.apache.kafka.tools.ConfigCommand", "--bootstrap-server", &self.bootstrap(), "--alter", "--add-config"]);
+        tool.args([&format!("controller_mutation_rate={rate}"), "--entity-type", "clients", "--entity-name", client_id]);
+        jars::run("java", tool).unwrap_or_else(|error| panic!("{error}"));
+    }
+
     fn node(&self, id: usize) -> &Node {
         self.nodes.iter().find(|node| node.id == id).unwrap_or_else(|| panic!("no node {id} in a cluster of {}", self.size()))
     }
