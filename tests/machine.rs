@@ -9,7 +9,7 @@ use partition_autoscaler::autoscaler::machine::{Machine, Rules};
 use partition_autoscaler::autoscaler::state::{Command, Event, State};
 use partition_autoscaler::autoscaler::status::{AssignorError, StateName};
 use partition_autoscaler::config::settings::StaticCheck;
-use partition_autoscaler::kafka::port::{Observation, Reply, TopicError, TopicId, TopicState};
+use partition_autoscaler::kafka::port::{ErrorClass, KafkaError, Observation, Reply, TopicError, TopicId, TopicState};
 use partition_autoscaler::plan::partitioner::Keys;
 use partition_autoscaler::plan::{Code, Planner, Snapshot};
 use serde_json::Value;
@@ -396,4 +396,93 @@ fn keys_that_would_move_away_from_their_state_are_told_or_block() {
         assert_eq!(decision.warnings.iter().any(|warning| warning.code == "KEYS_WILL_MOVE"), warned, "{check:?}");
         assert_eq!(decision.code == Some(Code::KeysWillMove), state == StateName::Blocked, "{check:?}");
     }
+}
+
+#[test]
+fn what_may_have_been_carried_out_is_not_sent_again_before_the_counts_are_read() {
+    let (mut machine, mut counts, mut now) = steady(Duration::from_secs(900));
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &observation(&counts, 1));
+    let Command::Expand { targets } = machine.command(now) else { panic!("nothing to send") };
+    machine.replied(now, &Err(KafkaError::new(ErrorClass::TimedOut, "no answer")), 0.0);
+    for _ in 0..10 {
+        now += Duration::from_secs(5);
+        assert!(matches!(machine.command(now), Command::Observe { .. }));
+        machine.observation_failed(now);
+    }
+    machine.observed(now, &observation(&counts, 1));
+    assert_eq!(machine.command(now), Command::Expand { targets });
+}
+
+#[test]
+fn a_topic_that_has_its_count_already_was_not_refused() {
+    let (mut machine, mut counts, now) = steady(Duration::from_secs(900));
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &observation(&counts, 1));
+    let Command::Expand { targets } = machine.command(now) else { panic!("nothing to send") };
+    let already = error(37, "INVALID_PARTITIONS", "Topic already has 6 partition(s).");
+    let topics = targets.into_keys().map(|topic| (topic, Err(already.clone()))).collect();
+    machine.replied(now, &Ok(Reply { topics, throttle: Duration::ZERO }), 0.0);
+    counts.values_mut().for_each(|n| *n = 6);
+    machine.observed(now, &observation(&counts, 1));
+    assert_eq!(machine.state().name(), StateName::Settling);
+    let refused = |event: &Event| matches!(event, Event::Refused { .. });
+    assert!(!machine.take_events().iter().any(refused));
+}
+
+#[test]
+fn the_time_to_act_begins_when_acting_is_possible() {
+    let hour = Duration::from_secs(3600);
+    let on = rules(Duration::from_secs(900));
+    let (mut machine, mut counts, mut now) = steady(on.timeout);
+    machine.reconfigure(now, Rules { enabled: false, ..on.clone() });
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &observation(&counts, 1));
+    now += hour;
+    machine.reconfigure(now, on);
+    let Command::Expand { targets } = machine.command(now) else { panic!("nothing to send") };
+    let denied = Err(error(29, "TOPIC_AUTHORIZATION_FAILED", ""));
+    let topics = targets.into_keys().map(|topic| (topic, denied.clone())).collect();
+    machine.replied(now, &Ok(Reply { topics, throttle: Duration::ZERO }), 0.0);
+    machine.observed(now + Duration::from_secs(10), &observation(&counts, 1));
+    assert_eq!((machine.state().name(), machine.failures()), (StateName::Expanding, 0));
+}
+
+#[test]
+fn a_baseline_that_is_stated_while_running_counts_once() {
+    let repartition = "shop-k-repartition".to_owned();
+    let mut machine = Machine::new(rules(Duration::from_secs(900)), planner(&[repartition], &[]), BTreeMap::new());
+    let mut counts = BTreeMap::from([("orders".to_owned(), 6), ("shop-k-repartition".to_owned(), 3)]);
+    let now = Duration::from_secs(1);
+    machine.observed(now, &observation(&counts, 1));
+    assert_eq!(machine.state().decision().and_then(|decision| decision.code), Some(Code::NoBaseline));
+    let stated = BTreeMap::from([("orders".to_owned(), 3)]);
+    machine.state_baseline(now, stated.clone());
+    assert!(matches!(machine.command(now), Command::Expand { .. }), "{:?}", machine.state());
+    counts.values_mut().for_each(|n| *n = 6);
+    machine.observed(now, &observation(&counts, 1));
+    machine.state_baseline(now, stated);
+    assert_eq!(machine.baseline()["orders"], 6, "the same statement read again is outlived");
+}
+
+#[test]
+fn growth_that_was_seen_beside_an_unknown_count_is_not_forgotten() {
+    let (mut machine, mut counts, mut now) = steady(Duration::from_secs(900));
+    let changelog = "shop-st-changelog".to_owned();
+    counts.remove(&changelog);
+    let with = |counts: &BTreeMap<String, u32>, state| {
+        let mut seen = observation(counts, 1);
+        seen.insert(changelog.clone(), state);
+        seen
+    };
+    for _ in 0..2 {
+        now += Duration::from_secs(11);
+        machine.observed(now, &with(&counts, TopicState::Missing)); // gone at last
+    }
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &with(&counts, TopicState::Failed(error(29, "TOPIC_AUTHORIZATION_FAILED", ""))));
+    assert!(matches!(machine.command(now), Command::Observe { .. }), "an unknown count is neither zero nor missing");
+    machine.observed(now, &with(&counts, TopicState::Missing));
+    let Command::Expand { targets } = machine.command(now) else { panic!("{:?}", machine.state()) };
+    assert_eq!(targets, BTreeMap::from([("shop-k-repartition".to_owned(), 6)]));
 }

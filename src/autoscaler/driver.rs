@@ -27,14 +27,21 @@ const EXPAND_TIMEOUT: Duration = Duration::from_secs(15);
 const GROUP_PACE_SETTLING: Duration = Duration::from_millis(500);
 const GROUP_PACE: Duration = Duration::from_secs(30);
 /// How often all topics are listed, for pattern sources only; in between, topics are asked for by name.
-const LIST_PACE: Duration = Duration::from_secs(30);
+const LIST_PACE: Duration = Duration::from_secs(5);
 
 /// What others tell a running loop.
 pub enum Control {
     /// Finish the current call and end.
     Stop,
     /// Other settings.
-    Rules(Rules),
+    Settings {
+        /// Those that the machine obeys.
+        rules: Rules,
+        /// Stated counts of inputs, by full topic name.
+        baseline: BTreeMap<String, u32>,
+        /// `partition.autoscaling.on.error`
+        on_error: OnError,
+    },
     /// Another topology of the application, or the first one.
     Topology(Box<Planner>),
     /// How the keys of some topics are spread.
@@ -181,7 +188,11 @@ impl<C: Cluster, R: Report> Driver<C, R> {
     fn prepare(&mut self, control: Control) -> Result<(), Ended> {
         match control {
             Control::Stop => return Err(Ended::Stopped),
-            Control::Rules(rules) => self.setup.rules = rules,
+            Control::Settings { rules, baseline, on_error } => {
+                self.setup.rules = rules;
+                self.setup.baseline = baseline;
+                self.setup.on_error = on_error;
+            }
             Control::Topology(planner) => {
                 self.reporter.topology(&planner);
                 self.setup.planner = Some(*planner);
@@ -235,7 +246,12 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
             match self.machine.command(self.driver.now()) {
                 Command::Observe { at } => match self.driver.told_before(at) {
                     Some(Control::Stop) => return Ended::Stopped,
-                    Some(Control::Rules(rules)) => self.machine.reconfigure(self.driver.now(), rules),
+                    Some(Control::Settings { rules, baseline, on_error }) => {
+                        let now = self.driver.now();
+                        self.driver.setup.on_error = on_error;
+                        self.machine.reconfigure(now, rules);
+                        self.machine.state_baseline(now, baseline);
+                    }
                     Some(Control::Topology(planner)) => self.change_topology(*planner),
                     Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),
                     Some(Control::NoTopology(reason)) => self.driver.reporter.topology_failed(&reason),

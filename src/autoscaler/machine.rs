@@ -17,12 +17,16 @@ use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict
 
 /// An accepted request may stay invisible this long beyond the timeout before it counts as failed: brokers lag.
 const VERIFY_GRACE: Duration = Duration::from_secs(5);
+/// An accepted request is not sent again before this time: starved brokers were seen to lag one another by 1.4 s.
+const VERIFY_PATIENCE: Duration = Duration::from_secs(2);
 /// Pace of re-reading while an accepted request is not visible yet.
 const VERIFY_PACE: Duration = Duration::from_millis(10);
 
 /// Kafka's error codes that only a person can mend: the next request waits for the ceiling of the back-off.
 const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 const POLICY_VIOLATION: i16 = 44;
+/// The topic has that many partitions already, or more: an earlier request was carried out, and the counts will tell.
+const INVALID_PARTITIONS: i16 = 37;
 
 /// The settings that the machine obeys; may change at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub struct Machine {
     state: State,
     /// Input counts at which every internal topic had exactly the expected count.
     baseline: BTreeMap<String, u32>,
+    /// What the operator stated last, so that reading the same again does not bring back what was outlived.
+    stated: BTreeMap<String, u32>,
     /// Repartition topics that followed an input once.
     not_pinned: BTreeSet<String>,
     /// How the keys of topics are spread, as far as they were sampled.
@@ -62,6 +68,8 @@ pub struct Machine {
     next_observation: Duration,
     /// When the present mismatch was first seen.
     mismatch_since: Option<Duration>,
+    /// News came while a count was unknown, so they are not planned for yet; true if an input changed.
+    postponed: Option<bool>,
     /// Refusals and unreadable counts that were already told.
     told: BTreeSet<(String, i16)>,
     events: Vec<Event>,
@@ -75,6 +83,7 @@ impl Machine {
             planner,
             counts: Counts::default(),
             state: State::Starting,
+            stated: baseline.clone(),
             baseline,
             not_pinned: BTreeSet::new(),
             keys: BTreeMap::new(),
@@ -85,6 +94,7 @@ impl Machine {
             failures: 0,
             next_observation: Duration::ZERO,
             mismatch_since: None,
+            postponed: None,
             told: BTreeSet::new(),
             events: Vec::new(),
         }
@@ -149,11 +159,13 @@ impl Machine {
     /// What to do next.
     pub fn command(&self, now: Duration) -> Command {
         match &self.state {
-            State::Expanding(expansion) if expansion.next_request <= now => {
+            State::Expanding(expansion) if expansion.reread && expansion.next_request <= now => {
                 let changes = &expansion.decision.changes;
                 Command::Expand { targets: changes.iter().map(|change| (change.topic.clone(), change.to)).collect() }
             }
-            State::Expanding(expansion) => Command::Observe { at: self.next_observation.min(expansion.next_request) },
+            State::Expanding(expansion) if expansion.reread => {
+                Command::Observe { at: self.next_observation.min(expansion.next_request) }
+            }
             _ => Command::Observe { at: self.next_observation },
         }
     }
@@ -163,13 +175,17 @@ impl Machine {
         self.schedule_observation(now);
         let news = self.counts.merge(now, seen);
         self.tell_unreadable();
-        if news.is_empty() && self.decision.is_some() {
+        if let State::Expanding(expansion) = &mut self.state {
+            expansion.reread = true;
+        }
+        if news.is_empty() && self.decision.is_some() && self.postponed.is_none() {
             self.give_up_when_due(now);
             return;
         }
         let partitions = self.counts.partitions();
         let inputs = self.planner.inputs(&partitions);
-        let mut inputs_changed = false;
+        let mut inputs_changed = self.postponed.take().unwrap_or(false);
+        let planned = self.planned_growth();
         for item in news {
             if matches!(item, News::Recreated { .. } | News::Gone { .. }) {
                 self.baseline.remove(item.topic());
@@ -179,14 +195,16 @@ impl Machine {
                 self.not_pinned.insert(item.topic().to_owned()); // an explicit count does not change
             }
             inputs_changed |= inputs.contains_key(item.topic());
-            self.events.push(Event::News(item));
-        }
-        if inputs_changed {
-            self.mismatch_since = None;
+            let is_planned = matches!(&item, News::Grew { topic, to, .. } if planned.get(topic) == Some(to));
+            if !is_planned {
+                self.events.push(Event::News(item));
+            }
         }
         let unreadable: Vec<&str> = self.counts.unreadable().map(|(topic, _)| topic.as_str()).collect();
         if unreadable.iter().any(|topic| !self.planner.is_ruled_out(topic, &partitions)) {
-            return; // an unknown count is neither zero nor missing
+            self.postponed = Some(inputs_changed); // an unknown count is neither zero nor missing
+            self.give_up_when_due(now);
+            return;
         }
         self.decide(now, inputs_changed);
     }
@@ -216,19 +234,23 @@ impl Machine {
                                 pause = backoff::CEILING;
                             }
                             expansion.errors.insert(topic.clone(), error.clone());
-                            refused.push((topic.clone(), error.clone()));
+                            if error.code != INVALID_PARTITIONS {
+                                refused.push((topic.clone(), error.clone()));
+                            }
                         }
                     }
                 }
                 pause = pause.max(reply.throttle);
                 if refused.is_empty() {
                     expansion.accepted = Some(now);
+                    pause = pause.max(VERIFY_PATIENCE);
                 }
             }
             Err(error) => expansion.request_error = Some(error.message.clone()),
         }
         expansion.attempts = expansion.attempts.saturating_add(1);
         expansion.next_request = now.saturating_add(pause);
+        expansion.reread = false;
         self.next_observation = now; // re-read after every reply, whatever it was
         for (topic, error) in refused {
             if self.told.insert((topic.clone(), error.code)) {
@@ -257,11 +279,22 @@ impl Machine {
     pub fn reconfigure(&mut self, now: Duration, rules: Rules) {
         let toggled = rules.enabled != self.rules.enabled;
         self.rules = rules;
-        if toggled {
-            self.mismatch_since = None; // the timeout is counted anew
-        }
         if self.decision.is_some() {
             self.decide(now, toggled);
+        }
+    }
+
+    /// The operator states these counts; what differs from the statement before takes effect at once.
+    pub fn state_baseline(&mut self, now: Duration, stated: BTreeMap<String, u32>) {
+        let news = stated.iter().filter(|(topic, count)| self.stated.get(*topic) != Some(count));
+        let news: Vec<(String, u32)> = news.map(|(topic, count)| (topic.clone(), *count)).collect();
+        self.stated = stated;
+        if news.is_empty() {
+            return;
+        }
+        self.baseline.extend(news);
+        if self.decision.is_some() {
+            self.decide(now, true);
         }
     }
 
@@ -277,6 +310,12 @@ impl Machine {
     fn has_settled(&self) -> bool {
         let expected = self.decision.iter().flat_map(|decision| &decision.subtopologies);
         expected.filter_map(|sub| sub.expected.map(|n| (&sub.id, n))).all(|(id, n)| self.tasks.get(id) == Some(&n))
+    }
+
+    /// What the plan under way wants, by topic. That it comes true is told once for all, as [`Event::Expanded`].
+    fn planned_growth(&self) -> BTreeMap<String, u32> {
+        let State::Expanding(expansion) = &self.state else { return BTreeMap::new() };
+        expansion.decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect()
     }
 
     fn schedule_observation(&mut self, now: Duration) {
@@ -297,6 +336,9 @@ impl Machine {
 
     /// Plans from what is known now, and moves on. `again`: a change that gives a failed plan another chance.
     fn decide(&mut self, now: Duration, again: bool) {
+        if again {
+            self.mismatch_since = None;
+        }
         let partitions = self.counts.partitions();
         let mut decision = self.planner.decide(&self.baseline, &partitions, &self.knowledge());
         if decision.decision == Verdict::Blocked && !self.recreated.is_empty() {
@@ -309,7 +351,7 @@ impl Machine {
         match decision.decision {
             Verdict::None => self.everything_fits(now, before.as_ref(), &decision),
             _ if !self.rules.enabled && decision.decision != Verdict::Blocked => {
-                self.mismatch_since.get_or_insert(now);
+                self.mismatch_since = None; // the time to act has not begun
                 if !matches!(&self.state, State::Disabled { decision: old } if *old == decision) {
                     self.enter(State::Disabled { decision });
                 }
@@ -317,7 +359,7 @@ impl Machine {
             Verdict::Expand => self.expand(now, decision, again),
             Verdict::Waiting => self.wait(now, decision, again),
             Verdict::Blocked => {
-                self.mismatch_since.get_or_insert(now);
+                self.mismatch_since = None;
                 if !(same && matches!(self.state, State::Blocked { .. })) {
                     self.enter(State::Blocked { decision });
                 }
@@ -406,6 +448,7 @@ impl Machine {
                 started,
                 attempts: 0,
                 next_request: now,
+                reread: true,
                 accepted: None,
                 errors: BTreeMap::new(),
                 request_error: None,

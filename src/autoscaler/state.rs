@@ -87,6 +87,8 @@ pub struct Expansion {
     pub attempts: u32,
     /// Not before this moment goes the next request out.
     pub next_request: Duration,
+    /// The counts were read since the latest request; until then there is no other one, as this one may have been carried out.
+    pub reread: bool,
     /// When the latest request was accepted for every topic, as long as no later one said otherwise.
     pub accepted: Option<Duration>,
     /// Latest error of each topic.

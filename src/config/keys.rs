@@ -129,6 +129,7 @@ pub const TABLE: &[Key] = &[
         kind: Kind::Millis { min: 0, max: LONGEST_MS },
         default: Some("900000"),
         example: "15m",
+        reload: Reload::Running,
         help: "How long to go on trying after the counts were first found apart. 0 gives up at the first error.",
         ..KEY
     },
@@ -137,6 +138,7 @@ pub const TABLE: &[Key] = &[
         kind: Kind::Millis { min: 1, max: LONGEST_MS },
         default: Some("500"),
         example: "500ms",
+        reload: Reload::Running,
         help: "How often the partition counts are read. The shorter, the more likely the internal topics have grown before the \
                application looks.",
         ..KEY
@@ -146,6 +148,7 @@ pub const TABLE: &[Key] = &[
         kind: Kind::Choice(&[Choice::yes("log"), Choice::yes("exit")]),
         default: Some("log"),
         example: "exit",
+        reload: Reload::Running,
         help: "What to do when an input has grown in a way that the application will not survive: log goes on watching, exit ends \
                with exit code 6.",
         ..KEY
@@ -283,6 +286,7 @@ pub const TABLE: &[Key] = &[
         name: "baseline.<topic>",
         kind: Kind::Count { min: 1, max: i32::MAX as u32 },
         example: "3",
+        reload: Reload::Running,
         help: "The count of an input at a time when all internal topics fitted it. Needed once, when an input has grown before the \
                sidecar first saw it.",
         ..KEY
@@ -292,6 +296,7 @@ pub const TABLE: &[Key] = &[
         kind: Kind::Count { min: 1, max: RECORD_LIMIT },
         default: Some("5000"),
         example: "5000",
+        reload: Reload::Running,
         help: "The most partitions one plan may add. A larger plan is refused as a whole: all its topics have to grow in one request, \
                and Kafka takes at most 10000 records in one.",
         ..KEY
@@ -344,6 +349,7 @@ pub const TABLE: &[Key] = &[
         default: Some("info"),
         example: "debug",
         scope: Scope::Process,
+        reload: Reload::Running,
         help: "The least important messages that are still logged.",
         ..KEY
     },

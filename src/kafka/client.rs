@@ -82,6 +82,15 @@ impl Client {
         }
     }
 
+    /// Starts over with new connections. A broker that has just come back may answer that the cluster has no broker at all;
+    /// librdkafka then forgets the one it knows, and may wait forever for another.
+    fn renew(&mut self, why: &str) {
+        match Handle::new(&self.config) {
+            Ok(handle) => self.handle = handle,
+            Err(fault) => warn!(reason = fault.reason, "no new connection, although {why}"),
+        }
+    }
+
     /// Turns the outcome of a call into what the port promises, with the reasons that the connections gave meanwhile.
     fn settle<T>(&mut self, doing: &str, timeout: Duration, outcome: Result<T, Fault>) -> Result<T, KafkaError> {
         self.heard.note(self.handle.take_troubles());
@@ -91,6 +100,9 @@ impl Client {
                 Ok(answer)
             }
             Err(fault) => {
+                if matches!(fault.code, local::TIMED_OUT | local::TIMED_OUT_QUEUE) {
+                    self.renew("nobody answered");
+                }
                 let protocol = self.config.get("security.protocol").unwrap_or("plaintext");
                 let call = Call { bootstrap: &self.bootstrap, doing, timeout, protocol };
                 Err(explain(&call, &fault, &self.heard))
@@ -153,12 +165,7 @@ impl Cluster for Client {
         let topics = targets.keys().map(|topic| (topic.clone(), result(topic))).collect();
         if !throttle.is_zero() {
             // The broker mutes this connection for that long; what comes next is to read the counts, which must not wait.
-            match Handle::new(&self.config) {
-                Ok(handle) => self.handle = handle,
-                Err(fault) => {
-                    warn!(reason = fault.reason, "no second connection, so the next observation waits out the throttling")
-                }
-            }
+            self.renew("the broker is silent while it throttles");
         }
         Ok(Reply { topics, throttle })
     }

@@ -73,9 +73,9 @@ fn ambiguous(cases: &[Case], plans: &[Plan], same: bool) -> Decision {
         questions.push(questions::pinned(&raw));
     }
     if !same {
-        let first = cases.first().map(Case::groups).unwrap_or_default();
+        let all: Vec<Vec<Vec<String>>> = cases.iter().map(Case::groups).collect();
         let differing: BTreeSet<Vec<String>> =
-            cases.iter().flat_map(Case::groups).filter(|group| !first.contains(group)).collect();
+            all.iter().flatten().filter(|group| !all.iter().all(|groups| groups.contains(group))).cloned().collect();
         questions.push(questions::copartition_groups(&differing.into_iter().collect::<Vec<_>>()));
     }
     let message = match questions.first() {

@@ -131,3 +131,28 @@ fn the_whole_way_to_a_count_that_a_partner_holds_is_told() {
     assert_eq!(decision.changes[0].because, ["t 6 -> 9", "A-R-repartition is copartitioned with t -> 9"]);
     assert_eq!(decision.changes[1].because[0], "t 6 -> 9");
 }
+
+/// Where it is in doubt whether there is a group at all, no way but one knows it; the question names it all the same.
+#[test]
+fn the_question_for_a_join_names_its_topics() {
+    const NAMED: &str = "Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
+      --> enriched
+    Source: KSTREAM-SOURCE-0000000001 (topics: [customers])
+      --> KTABLE-SOURCE-0000000002
+    Processor: enriched (stores: [customers-store])
+      --> none
+      <-- KSTREAM-SOURCE-0000000000
+    Processor: KTABLE-SOURCE-0000000002 (stores: [customers-store])
+      --> none
+      <-- KSTREAM-SOURCE-0000000001
+";
+    let input = json!({"application_id": "shop", "describe": NAMED, "stated": {"pinned": []}, "partitions": {}});
+    let planner = Planner::new(&snapshot(&input)).unwrap();
+    let before = counts(&[("orders", 3), ("customers", 3)]);
+    let grown = counts(&[("orders", 3), ("customers", 6), ("shop-customers-store-changelog", 3)]);
+    let decision = planner.decide(&before, &grown, &Knowledge::default());
+    assert_eq!(decision.code, Some(Code::Ambiguous), "{}", decision.message);
+    assert_eq!(decision.questions[0].about, ["customers", "orders"]);
+}

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use crate::autoscale::BINARY;
+use crate::stage::BINARY;
 
 fn docs(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use kit::wait::{self, PATIENCE};
-use kit::{Acl, App, Cluster, Operation, Resource, jars};
+use kit::{Acl, App, Cluster, Operation, Resource};
 use partition_autoscaler::kafka::port::{Cluster as _, ErrorClass, KafkaError, TopicState};
 use partition_autoscaler::kafka::{Client, group_bytes};
 
@@ -118,11 +118,7 @@ fn an_older_broker_is_understood() {
 fn a_quota_delays_but_never_tears_a_plan() {
     let cluster = Cluster::shared();
     cluster.admin().create(&[("quota-a", 1), ("quota-b", 1)]);
-    let mut tool = jars::java(128, jars::KAFKA, None).unwrap();
-    tool.args(["org.apache.kafka.tools.ConfigCommand", "--bootstrap-server", &cluster.bootstrap(), "--alter", "--add-config"]);
-    tool.args(["controller_mutation_rate=1", "--entity-type", "clients", "--entity-name", "throttled"]);
-    assert!(tool.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
-
+    cluster.limit_mutations("throttled", 1);
     let mut client = connect(&cluster.bootstrap(), "throttled", &[]);
     // The burst is 11 partitions; a quota takes a moment to reach the controller, so grow until it bites.
     let mut total = 1;

@@ -8,7 +8,7 @@ use kit::{App, Cluster};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::autoscale::BINARY;
+use crate::stage::BINARY;
 use crate::documents::assert_documented;
 
 struct Shop {

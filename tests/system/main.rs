@@ -1,10 +1,14 @@
 //! Tests against real Kafka brokers and a stock Kafka Streams application.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod autoscale;
 mod bad_input;
 mod documents;
+mod failures;
+mod follow;
 mod kafka_client;
 mod kit_selftest;
+mod kitchen;
 mod live_plan;
+mod operator;
 mod recompute;
+mod stage;

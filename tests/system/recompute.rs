@@ -49,9 +49,13 @@ impl Inputs {
 
     /// `paid`, for inputs whose timestamps are less than a day apart.
     pub fn paid(&self) -> Set {
+        let mut payments: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (order, payment, _) in &self.payments {
+            payments.entry(order).or_default().push(payment);
+        }
         let pairs = self.orders.iter().flat_map(|(id, order, _)| {
-            let payments = self.payments.iter().filter(move |(paid, _, _)| paid == id);
-            payments.map(move |(_, payment, _)| (id.clone(), format!("{order}|{payment}")))
+            let payments = payments.get(id.as_str()).into_iter().flatten();
+            payments.map(move |payment| (id.clone(), format!("{order}|{payment}")))
         });
         sorted(pairs)
     }

@@ -32,7 +32,8 @@ pub struct RunArgs {}
 
 /// One application at work.
 struct Worker {
-    application_id: String,
+    /// The settings it was started with.
+    settings: Settings,
     control: Sender<Control>,
 }
 
@@ -45,18 +46,21 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
         None => return Err(Failure::usage("no application is configured; set application.id and bootstrap.servers")),
     };
     let log = logging::init(level, format)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("the runtime cannot be started: {error}")))?;
+    // First of all: as the first process of a container it would not even hear a signal that it does not handle.
+    let no_signals = |error| Failure::failed(format!("signals cannot be received: {error}"));
+    let (mut signals, mut hang_up) = {
+        let _runtime = runtime.enter();
+        (Signals::new().map_err(no_signals)?, signal(SignalKind::hangup()).map_err(no_signals)?)
+    };
     let metrics = Metrics::new().map_err(|error| Failure::failed(format!("the metrics cannot be registered: {error}")))?;
     let shared = Shared::new(metrics);
     let applications = all.into_iter().map(Application::prepare).collect::<Result<Vec<_>, _>>()?;
     let server = Server::start(&listen, shared.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     info!(address = %server.address(), "listening on http://{}", server.address());
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
-        let no_signals = |error| Failure::failed(format!("signals cannot be received: {error}"));
-        let mut signals = Signals::new().map_err(no_signals)?;
-        let mut hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
         let (ended, mut endings) = unbounded_channel();
         let workers: Vec<Worker> =
             applications.into_iter().map(|application| application.start(&shared, &ended)).collect::<Result<_, _>>()?;
@@ -112,10 +116,19 @@ async fn stop(workers: &[Worker], mut left: usize, endings: &mut UnboundedReceiv
     }
 }
 
+/// Hands on what may change at run time, and says what may not.
 fn tell(workers: &[Worker], settings: &Settings) {
-    for worker in workers.iter().filter(|worker| worker.application_id == settings.application_id) {
-        let _ = worker.control.send(Control::Rules(rules(settings))); // a loop that has ended needs no telling
+    let application_id = &settings.application_id;
+    let Some(worker) = workers.iter().find(|worker| worker.settings.application_id == *application_id) else {
+        warn!(application_id, "this application is new in the configuration; it is served after a restart");
+        return;
+    };
+    let waiting = reload::at_next_start(&worker.settings, settings);
+    if !waiting.is_empty() {
+        warn!(application_id, "changed in the configuration, but in force only after a restart: {}", waiting.join(", "));
     }
+    let told = Control::Settings { rules: rules(settings), baseline: settings.baseline.clone(), on_error: settings.on_error };
+    let _ = worker.control.send(told); // a loop that has ended needs no telling
 }
 
 fn rules(settings: &Settings) -> Rules {
@@ -188,7 +201,7 @@ impl Application {
             planner,
         };
         keys::follow(settings.clone(), control.clone());
-        topology.follow(settings, control.clone());
+        topology.follow(settings.clone(), control.clone());
         let (endings, name) = (endings.clone(), application_id.clone());
         let work = move || {
             let ended = Driver::new(client, setup, told, reporter).run();
@@ -196,7 +209,7 @@ impl Application {
         };
         let thread = thread::Builder::new().name(format!("autoscaler-{application_id}")).spawn(work);
         thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}")))?;
-        Ok(Worker { application_id, control })
+        Ok(Worker { settings, control })
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info};
 
 use super::logging::Level;
+use crate::config::settings::StaticCheck;
 use crate::config::{self, Settings, Sources};
 
 /// How often the files are looked at. Content is compared, since a mounted ConfigMap changes behind symbolic links.
@@ -62,6 +63,23 @@ impl Reload {
             }
         }
     }
+}
+
+/// Keys whose new values count at the next start only.
+pub fn at_next_start(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    let pairs = [
+        ("bootstrap.servers", old.bootstrap_servers != new.bootstrap_servers),
+        (
+            "partition.autoscaling.static.partitioning.check",
+            old.static_check == StaticCheck::Off && old.static_check != new.static_check,
+        ),
+        ("topology.*", old.topology != new.topology),
+        ("expected.cluster.id", old.expected_cluster_id != new.expected_cluster_id),
+        ("http.listen", old.http_listen != new.http_listen),
+        ("log.format", old.log_format != new.log_format),
+        ("kafka.*", old.kafka != new.kafka),
+    ];
+    pairs.into_iter().filter_map(|(key, changed)| changed.then_some(key)).collect()
 }
 
 /// Content of each file; `None` where it cannot be read.

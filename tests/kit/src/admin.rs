@@ -157,11 +157,16 @@ impl<'a> Admin<'a> {
 
     /// Produces records, in order, and returns when the brokers have them.
     pub fn produce(&self, topic: &str, records: &[Record]) {
+        self.produce_all(&[(topic, records)]);
+    }
+
+    /// Like [`produce`](Self::produce), to several topics.
+    pub fn produce_all(&self, topics: &[(&str, &[Record])]) {
         let mut config = config(self.cluster);
         config.set("partitioner", "murmur2_random").set("linger.ms", "5");
         let producer: ThreadedProducer<Deliveries> =
             config.create_with_context(Deliveries::default()).expect("a valid configuration");
-        for record in records {
+        for (topic, record) in topics.iter().flat_map(|(topic, records)| records.iter().map(move |record| (*topic, record))) {
             let mut message = BaseRecord::<String, String>::to(topic);
             message.key = record.key.as_ref();
             message.payload = record.value.as_ref();
@@ -169,9 +174,10 @@ impl<'a> Admin<'a> {
             message.timestamp = record.timestamp;
             producer.send(message).unwrap_or_else(|(error, _)| panic!("produce to {topic}: {error}"));
         }
-        producer.flush(TIMEOUT).unwrap_or_else(|error| panic!("produce to {topic}: {error}"));
+        let names: Vec<&str> = topics.iter().map(|(topic, _)| *topic).collect();
+        producer.flush(TIMEOUT).unwrap_or_else(|error| panic!("produce to {names:?}: {error}"));
         let failed = producer.context().failed.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(failed.is_empty(), "produce to {topic}: {failed:?}");
+        assert!(failed.is_empty(), "produce to {names:?}: {failed:?}");
     }
 
     /// All committed records of a topic up to its present end, partition after partition.

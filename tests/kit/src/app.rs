@@ -176,13 +176,8 @@ pub struct App {
 impl App {
     /// An application by its `application.id`.
     pub fn builder(id: &str) -> Builder {
-        let builder = Builder {
-            id: id.to_owned(),
-            version: jars::KAFKA.to_owned(),
-            user: None,
-            options: Vec::new(),
-            class_data: ClassData::Map,
-        };
+        let builder =
+            Builder { id: id.to_owned(), version: jars::client(), user: None, options: Vec::new(), class_data: ClassData::Map };
         builder.handler("SHUTDOWN_CLIENT")
     }
 

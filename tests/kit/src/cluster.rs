@@ -123,11 +123,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// One node of the newest release, without authentication.
+    /// One node of the newest release, or of the one in `PARTITION_AUTOSCALER_BROKER`, without authentication.
     pub fn builder() -> Builder {
         Builder {
             nodes: 1,
-            version: jars::KAFKA.to_owned(),
+            version: jars::broker(),
             properties: Vec::new(),
             users: Vec::new(),
             super_users: Vec::new(),
@@ -336,6 +336,17 @@ impl Cluster {
     pub fn requests(&self, api: &str) -> Vec<Request> {
         assert!(self.plan.log_requests, "this cluster was built without log_requests()");
         self.nodes.iter().flat_map(|node| requests::parse(&node.log(), api)).collect()
+    }
+
+    /// Gives clients of this `client.id` a quota of so many partition mutations a second; it reaches the brokers a moment later.
+    ///
+    /// # Panics
+    /// When Kafka's own tool fails.
+    pub fn limit_mutations(&self, client_id: &str, rate: u32) {
+        let mut tool = jars::java(128, jars::KAFKA, None).unwrap_or_else(|error| panic!("{error}"));
+        tool.args(["org.apache.kafka.tools.ConfigCommand", "--bootstrap-server", &self.bootstrap(), "--alter", "--add-config"]);
+        tool.args([&format!("controller_mutation_rate={rate}"), "--entity-type", "clients", "--entity-name", client_id]);
+        jars::run("java", tool).unwrap_or_else(|error| panic!("{error}"));
     }
 
     fn node(&self, id: usize) -> &Node {

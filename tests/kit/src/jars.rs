@@ -9,8 +9,18 @@ use std::process::Command;
 
 use crate::process;
 
-/// The release everything runs with unless a test says otherwise.
+/// The release everything runs with unless a test or the environment says otherwise.
 pub const KAFKA: &str = "4.4.0";
+
+/// Release of brokers: `PARTITION_AUTOSCALER_BROKER`, else [`KAFKA`].
+pub(crate) fn broker() -> String {
+    std::env::var("PARTITION_AUTOSCALER_BROKER").unwrap_or_else(|_| KAFKA.to_owned())
+}
+
+/// Release of the Streams library of applications: `PARTITION_AUTOSCALER_CLIENT`, else [`KAFKA`].
+pub(crate) fn client() -> String {
+    std::env::var("PARTITION_AUTOSCALER_CLIENT").unwrap_or_else(|_| KAFKA.to_owned())
+}
 
 const ROOM: &str = env!("CARGO_MANIFEST_DIR");
 

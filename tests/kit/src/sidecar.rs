@@ -23,6 +23,7 @@ const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Builder {
     program: PathBuf,
     configs: Vec<String>,
+    files: Vec<(String, String)>,
     args: Vec<OsString>,
     envs: Vec<(String, String)>,
 }
@@ -31,6 +32,12 @@ impl Builder {
     /// Text of a configuration file (TOML); may be repeated. Say `http.listen = "127.0.0.1:0"` in it to use the HTTP calls.
     pub fn config(mut self, text: &str) -> Self {
         self.configs.push(text.to_owned());
+        self
+    }
+
+    /// A file in its folder, which is also the one it works in; may be repeated.
+    pub fn file(mut self, name: &str, text: &str) -> Self {
+        self.files.push((name.to_owned(), text.to_owned()));
         self
     }
 
@@ -52,6 +59,9 @@ impl Builder {
         let mut command = Command::new(&self.program);
         command.arg("run").current_dir(dir.path()).envs(self.envs).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, text) in &self.files {
+            fs::write(dir.path().join(name), text).expect("our own folder");
+        }
         let configs = self.configs.iter().enumerate().map(|(index, text)| {
             let path = dir.path().join(format!("config-{index}.toml"));
             fs::write(&path, text).expect("our own folder");
@@ -81,7 +91,13 @@ pub struct Sidecar {
 impl Sidecar {
     /// A sidecar of this program; a test passes `env!("CARGO_BIN_EXE_partition-autoscaler")`.
     pub fn builder(program: impl AsRef<Path>) -> Builder {
-        Builder { program: program.as_ref().to_owned(), configs: Vec::new(), args: Vec::new(), envs: Vec::new() }
+        Builder {
+            program: program.as_ref().to_owned(),
+            configs: Vec::new(),
+            files: Vec::new(),
+            args: Vec::new(),
+            envs: Vec::new(),
+        }
     }
 
     /// Everything it has printed, both outputs, in the order of arrival.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::files::closed;
 use super::{ALL, Desk, FROM_CLUSTER, old_broker};
-use crate::autoscale::BINARY;
+use crate::stage::BINARY;
 use crate::kafka_client::{TlsServer, http_server};
 
 const TEXT: &str = "topology.file = \"shop.txt\"";

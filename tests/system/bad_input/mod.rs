@@ -16,7 +16,7 @@ use kit::wait::PATIENCE;
 use regex::Regex;
 use tempfile::TempDir;
 
-use crate::autoscale::BINARY;
+use crate::stage::BINARY;
 
 /// What the shop of these tests prints.
 const TOPOLOGY: &str = "\
