@@ -198,7 +198,7 @@ fn reads_the_tasks_of_a_stock_application() {
 
 #[test]
 fn an_outage_is_told_and_survived() {
-    let cluster = Cluster::builder().start();
+    let cluster = Cluster::builder().log_requests().start();
     cluster.admin().create(&[("orders", 3)]);
     let address = cluster.bootstrap();
     let mut client = connect(&address, "survivor", &[]);
@@ -220,6 +220,11 @@ fn an_outage_is_told_and_survived() {
     assert_says(&gone, ErrorClass::Unreachable, &[&address, "bootstrap.servers"]);
     cluster.restart(1);
     wait::until(PATIENCE, "an answer after the restart", || client.describe_topics(&orders, TIMEOUT).ok());
+
+    // Looking for another broker is no reason to ask for all topics of the cluster.
+    let requests = cluster.requests("METADATA").into_iter().filter(|request| request.client_id == "survivor");
+    let topics: Vec<usize> = requests.map(|request| request.topics().expect("never all topics").len()).collect();
+    assert!(topics.contains(&0) && topics.contains(&1), "{topics:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod create;
 mod describe;
 mod groups;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -94,6 +94,15 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long an answer may take before another broker is looked for, which may then be asked in place of one that is gone.
 const NUDGE: Duration = Duration::from_millis(100);
 
+/// How often the brokers are asked for in any case: all that are known could be replaced one by one.
+const BROKERS_PACE: Duration = Duration::from_secs(60);
+
+/// How long a broker may take to name the others.
+const NUDGE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Ticket of the question for brokers, which nobody waits for.
+const NO_TICKET: usize = 0;
+
 /// A client of one cluster.
 pub struct Handle {
     rk: NonNull<sys::rd_kafka_t>,
@@ -103,6 +112,10 @@ pub struct Handle {
     /// Number of the last request, so that an answer that comes too late is not taken for the next one's.
     ticket: usize,
     troubles: Vec<Fault>,
+    /// Ids of the brokers, the one to be asked next in front.
+    brokers: VecDeque<i32>,
+    /// When brokers were last asked for.
+    refreshed: Instant,
 }
 
 // SAFETY: librdkafka's handles and queues may be used from any thread; `Handle` is not shared, as it has no `Sync`.
@@ -131,7 +144,12 @@ impl Handle {
             queue
         };
         match NonNull::new(queue) {
-            Some(queue) => Ok(Self { rk, queue, throttle, ticket: 0, troubles: Vec::new() }),
+            Some(queue) => {
+                let (troubles, brokers, refreshed) = (Vec::new(), VecDeque::new(), Instant::now());
+                let mut handle = Self { rk, queue, throttle, ticket: NO_TICKET, troubles, brokers, refreshed };
+                handle.refresh()?;
+                Ok(handle)
+            }
             None => {
                 // SAFETY: `rk` is live and not used again.
                 unsafe { sys::rd_kafka_destroy(rk.as_ptr()) };
@@ -155,8 +173,11 @@ impl Handle {
         send: impl FnOnce(*mut sys::rd_kafka_t, *const sys::rd_kafka_AdminOptions_t, *mut sys::rd_kafka_queue_t),
     ) -> Result<Event, Fault> {
         self.drain();
+        if self.refreshed.elapsed() > BROKERS_PACE {
+            self.refresh()?;
+        }
         self.throttle.store(0, Ordering::Relaxed);
-        self.ticket = self.ticket.wrapping_add(1);
+        self.ticket = self.ticket.wrapping_add(1).max(NO_TICKET + 1);
         let options = Options::new(self.rk, operation, timeout, self.ticket)?;
         send(self.rk.as_ptr(), options.0.as_ptr(), self.queue.as_ptr());
         let deadline = Instant::now() + timeout + GRACE;
@@ -166,7 +187,7 @@ impl Handle {
                 if left.is_zero() {
                     return Err(Fault::of_code(local::TIMED_OUT));
                 }
-                self.refresh();
+                self.refresh()?;
                 continue;
             };
             match event.kind() {
@@ -179,6 +200,7 @@ impl Handle {
                         return Err(fault);
                     }
                 }
+                _ if event.ticket() == NO_TICKET => self.note_brokers(&event),
                 _ if event.ticket() == self.ticket => {
                     let fault = event.fault();
                     return if fault.code == 0 { Ok(event) } else { Err(fault) };
@@ -189,16 +211,36 @@ impl Handle {
     }
 
     /// Lets librdkafka learn anew where to send admin requests. It sends all of them to the "controller" of its latest metadata,
-    /// which with KRaft is just some broker, and if that one goes, it waits for it forever.
-    fn refresh(&self) {
-        let mut metadata = std::ptr::null();
-        // SAFETY: the client is live; an answer is ours to destroy.
-        unsafe {
-            rd_kafka_metadata(self.rk.as_ptr(), 0, std::ptr::null_mut(), &raw mut metadata, millis(NUDGE));
-            if !metadata.is_null() {
-                sys::rd_kafka_metadata_destroy(metadata);
-            }
+    /// which with KRaft is just some broker, and if that one goes, it waits for it forever. So one known broker after the other is
+    /// asked for the brokers there are. (`rd_kafka_metadata` would do, but without topics of its own it asks for all topics.)
+    fn refresh(&mut self) -> Result<(), Fault> {
+        let operation = sys::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBECLUSTER;
+        let options = Options::new(self.rk, operation, NUDGE_TIMEOUT, NO_TICKET)?;
+        self.refreshed = Instant::now();
+        if let Some(&broker) = self.brokers.front() {
+            options.set(sys::rd_kafka_AdminOptions_set_broker, broker)?;
+            self.brokers.rotate_left(1);
         }
+        // SAFETY: all three are live.
+        unsafe { sys::rd_kafka_DescribeCluster(self.rk.as_ptr(), options.0.as_ptr(), self.queue.as_ptr()) };
+        Ok(())
+    }
+
+    /// Takes in which brokers there are, from an answer to the question for them.
+    fn note_brokers(&mut self, event: &Event) {
+        // SAFETY: the event is live, and everything read here belongs to it; a result of another type is null.
+        let ids: Vec<i32> = unsafe {
+            let result = sys::rd_kafka_event_DescribeCluster_result(event.0.as_ptr());
+            if result.is_null() || event.fault().code != 0 {
+                return;
+            }
+            let mut count = 0;
+            let nodes = sys::rd_kafka_DescribeCluster_result_nodes(result, &raw mut count);
+            items(nodes, count).iter().filter(|node| !node.is_null()).map(|node| sys::rd_kafka_Node_id(*node)).collect()
+        };
+        self.brokers.retain(|id| ids.contains(id));
+        let new: Vec<i32> = ids.into_iter().filter(|id| !self.brokers.contains(id)).collect();
+        self.brokers.extend(new);
     }
 
     /// Reads what has gathered on the queue between calls.
@@ -207,6 +249,7 @@ impl Handle {
             match event.kind() {
                 sys::RD_KAFKA_EVENT_LOG => self.troubles.extend(event.log()),
                 sys::RD_KAFKA_EVENT_ERROR => self.troubles.push(event.fault()),
+                _ if event.ticket() == NO_TICKET => self.note_brokers(&event),
                 _ => {}
             }
         }
@@ -321,18 +364,18 @@ impl Options {
             let ticket = std::ptr::without_provenance_mut(ticket);
             sys::rd_kafka_AdminOptions_set_opaque(options.0.as_ptr(), ticket);
         }
-        options.set(sys::rd_kafka_AdminOptions_set_request_timeout, timeout)?;
+        options.set(sys::rd_kafka_AdminOptions_set_request_timeout, millis(timeout))?;
         if operation == sys::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_CREATEPARTITIONS {
             // Above zero, so that a time-out in the controller is told and not taken for success.
-            options.set(sys::rd_kafka_AdminOptions_set_operation_timeout, timeout)?;
+            options.set(sys::rd_kafka_AdminOptions_set_operation_timeout, millis(timeout))?;
         }
         Ok(options)
     }
 
-    fn set(&self, setter: SetTimeout, timeout: Duration) -> Result<(), Fault> {
+    fn set(&self, setter: SetNumber, value: c_int) -> Result<(), Fault> {
         let mut text = ErrorText::new();
         // SAFETY: options and text are live.
-        let code = unsafe { setter(self.0.as_ptr(), millis(timeout), text.as_mut_ptr(), text.len()) };
+        let code = unsafe { setter(self.0.as_ptr(), value, text.as_mut_ptr(), text.len()) };
         match code {
             sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
             code => Err(Fault::new(code as i32, text.into_string())),
@@ -340,7 +383,7 @@ impl Options {
     }
 }
 
-type SetTimeout = unsafe extern "C" fn(*mut sys::rd_kafka_AdminOptions_t, c_int, *mut c_char, usize) -> sys::rd_kafka_resp_err_t;
+type SetNumber = unsafe extern "C" fn(*mut sys::rd_kafka_AdminOptions_t, c_int, *mut c_char, usize) -> sys::rd_kafka_resp_err_t;
 
 impl Drop for Options {
     fn drop(&mut self) {

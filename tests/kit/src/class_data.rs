@@ -42,7 +42,8 @@ fn recorded() -> Result<PathBuf, jars::Error> {
 fn record(dir: &Path) {
     let cluster = Cluster::builder().version(jars::KAFKA).record_class_data(dir).start();
     cluster.admin().create(&["orders", "payments", "customers", "products", "invoices"].map(|input| (input, 1)));
-    let app = App::builder("class-data").client_version(jars::KAFKA).topology("kitchen-sink").record_class_data(dir).start(&cluster);
+    let app =
+        App::builder("class-data").client_version(jars::KAFKA).topology("kitchen-sink").record_class_data(dir).start(&cluster);
     app.wait_tasks(10);
     app.close();
     cluster.stop(1);
