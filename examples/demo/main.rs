@@ -8,6 +8,7 @@ mod stage;
 mod story;
 
 use std::any::Any;
+use std::env;
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -31,7 +32,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    // `cargo demo --keep` and `cargo demo -- --keep` are the same: the alias ends with a `--` of its own.
+    let given = env::args_os().enumerate().filter(|(index, argument)| *index != 1 || argument != "--");
+    let arguments = Arguments::parse_from(given.map(|(_, argument)| argument));
     let narrator = Narrator::new();
     // The kit says what went wrong by panicking; here that is one sentence and no more.
     panic::set_hook(Box::new(|_| {}));

@@ -46,7 +46,9 @@ pub fn broker(narrator: &Narrator) -> Result<Arc<Cluster>, String> {
 pub fn application(narrator: &Narrator, cluster: &Cluster) -> App {
     narrator.begin("starting the application");
     // With two members a growth that is followed within a heartbeat is followed in time.
-    let app = App::builder(APPLICATION).threads(2).metadata_age_ms(METADATA_AGE_MS).static_partitioner().start(cluster);
+    let app = App::builder(APPLICATION).threads(2).metadata_age_ms(METADATA_AGE_MS).static_partitioner();
+    // A member that dies stays in the group until its session ends, and the others wait for it; 45 s are too long for a story.
+    let app = app.property("session.timeout.ms", "6000").property("heartbeat.interval.ms", "2000").start(cluster);
     app.wait_tasks(2 * BEFORE);
     narrator.done(&format!(
         "the application {APPLICATION} runs, two threads, {} tasks: it counts the {ORDERS} of each customer",
