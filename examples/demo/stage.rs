@@ -97,7 +97,9 @@ fn built() -> Result<PathBuf, String> {
         Some(other) => other,
     };
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--bin", "partition-autoscaler"]);
+    // Named together with this example, it gets the dependencies that are built already.
+    let both = ["build", "--quiet", "--bin", "partition-autoscaler", "--example", "demo"];
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(both);
     cargo.args(["--profile", profile, "--target-dir"]).arg(target_dir());
     let status = cargo.status().map_err(|error| format!("`cargo build` did not start: {error}"))?;
     if !status.success() {
