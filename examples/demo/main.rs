@@ -60,7 +60,7 @@ fn sentence(problem: &str) -> String {
     let Some((first, _)) = problem.split_once('\n') else { return problem.to_owned() };
     let file = target_dir().join("tmp").join("demo-problem.txt");
     match fs::write(&file, problem) {
-        Ok(()) => format!("{} (all of it: {})", first.trim_end_matches(':'), file.display()),
+        Ok(()) => format!("{} (more in {})", first.trim_end_matches(':').trim_end_matches("; end of its log"), file.display()),
         Err(_) => problem.to_owned(),
     }
 }

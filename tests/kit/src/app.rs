@@ -230,12 +230,9 @@ impl App {
             // Asked first, so that what a dying process printed last is still seen.
             let ended = self.process.exit_status();
             let answer = probe();
-            assert!(
-                answer.is_some() || ended.is_none(),
-                "application {} ended ({ended:?}) before {what}; end of its log:\n{}",
-                self.id,
-                tail(&self.log())
-            );
+            if let (None, Some(status)) = (&answer, ended) {
+                panic!("application {} ended ({status}) before {what}; end of its log:\n{}", self.id, tail(&self.log()));
+            }
             answer.ok_or_else(|| format!("{}, tasks {:?}; end of its log:\n{}", self.state(), self.tasks(), tail(&self.log())))
         })
     }
