@@ -222,7 +222,13 @@ impl App {
     #[track_caller]
     fn wait<T>(&self, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
         wait::until_ok(PATIENCE, &format!("{what} of application {}", self.id), || {
-            probe().ok_or_else(|| format!("{}, tasks {:?}; end of its log:\n{}", self.state(), self.tasks(), tail(&self.log())))
+            // Asked first, so that what a dying process printed last is still seen.
+            let ended = self.process.exit_status();
+            let answer = probe();
+            if let (None, Some(status)) = (&answer, ended) {
+                panic!("application {} ended ({status}) before {what}; end of its log:\n{}", self.id, tail(&self.log()));
+            }
+            answer.ok_or_else(|| format!("{}, tasks {:?}; end of its log:\n{}", self.state(), self.tasks(), tail(&self.log())))
         })
     }
 

@@ -28,7 +28,7 @@ const ROOM: &str = env!("CARGO_MANIFEST_DIR");
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program of the Java tool chain is not installed.
-    #[error("`{0}` is not installed, and the tests run real Kafka: apt-get install -y openjdk-17-jdk-headless maven")]
+    #[error("`{0}` is not installed, and real Kafka needs it: apt-get install -y openjdk-17-jdk-headless maven")]
     Missing(&'static str),
     /// A program of the Java tool chain failed.
     #[error("`{program}` failed: {output}")]
@@ -53,6 +53,7 @@ pub fn kafka(version: &str) -> Result<PathBuf, Error> {
     let pom = Path::new(ROOM).join("pom.xml");
     let dir = cache().join(version);
     once(&dir, "lib", content_hash(&[&pom])?, |lib| {
+        need("java")?; // Maven would say so in words of its own
         let mut maven = Command::new("mvn");
         maven.args(["-B", "-q", "-f"]).arg(&pom).arg(format!("-Dkafka.version={version}"));
         maven.arg("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies");
@@ -64,28 +65,34 @@ pub fn kafka(version: &str) -> Result<PathBuf, Error> {
 
 /// The jar of the fixture, compiled against [`KAFKA`].
 pub fn fixture() -> Result<PathBuf, Error> {
-    let root = Path::new(ROOM).join("../fixture/src");
-    let mut sources: Vec<PathBuf> = read_dir(&root)?;
+    let mut sources: Vec<PathBuf> = read_dir(&Path::new(ROOM).join("../fixture/src"))?;
     sources.sort();
-    let hash = content_hash(&sources)?;
+    compiled("fixture", &sources)
+}
+
+/// A jar with these Java sources, compiled against [`KAFKA`].
+pub fn compiled(name: &str, sources: &[PathBuf]) -> Result<PathBuf, Error> {
+    let hash = content_hash(sources)?;
     let lib = kafka(KAFKA)?;
-    let dir = once(&cache(), &format!("fixture-{hash}"), hash.clone(), |dir| {
+    let jar_file = format!("{name}.jar");
+    let dir = once(&cache(), &format!("{name}-{hash}"), hash.clone(), |dir| {
         let classes = dir.join("classes");
         let mut javac = Command::new("javac");
         // 4.0 clients run on Java 11; the classes must load wherever the jars do.
         javac.args(["-Xlint:all,-processing", "-Werror", "--release", "11", "-cp"]).arg(lib.join("*"));
-        javac.arg("-d").arg(&classes).args(&sources);
+        javac.arg("-d").arg(&classes).args(sources);
         run("javac", javac)?;
         // Only jars can be in a class data archive.
         let mut jar = Command::new("jar");
-        jar.arg("--create").arg("--file").arg(dir.join("fixture.jar")).arg("-C").arg(classes).arg(".");
+        jar.arg("--create").arg("--file").arg(dir.join(&jar_file)).arg("-C").arg(classes).arg(".");
         run("jar", jar)
     })?;
-    Ok(dir.join("fixture.jar"))
+    Ok(dir.join(jar_file))
 }
 
 /// A JVM with `heap` megabytes, tuned to start fast and stay small, and the jars of Kafka `version` after the `program`.
 pub fn java(heap: u32, version: &str, program: Option<&Path>) -> Result<Command, Error> {
+    need("java")?;
     let lib = kafka(version)?.join("*");
     let class_path = program.map_or_else(|| lib.display().to_string(), |jar| format!("{}:{}", jar.display(), lib.display()));
     let mut java = Command::new("java");
@@ -93,6 +100,13 @@ pub fn java(heap: u32, version: &str, program: Option<&Path>) -> Result<Command,
     java.args(["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]);
     java.arg("-cp").arg(class_path);
     Ok(java)
+}
+
+/// Whoever starts a program that is missing hears of a missing file only, so it is looked for before.
+fn need(program: &'static str) -> Result<(), Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+    if found { Ok(()) } else { Err(Error::Missing(program)) }
 }
 
 /// Runs a program to its end.

@@ -10,7 +10,7 @@ pub mod app;
 mod class_data;
 pub mod cluster;
 pub mod jars;
-mod output;
+pub mod output;
 mod ports;
 pub mod process;
 pub mod requests;

@@ -8,14 +8,14 @@ use std::thread::{self, JoinHandle};
 use crate::process::Process;
 
 /// The lines of all piped outputs of a process, in the order of arrival.
-pub(crate) struct Output {
+pub struct Output {
     lines: Arc<Mutex<Vec<String>>>,
     readers: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Output {
     /// Takes over the piped outputs of a fresh child.
-    pub(crate) fn of(child: &mut Child) -> Self {
+    pub fn of(child: &mut Child) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let stdout = child.stdout.take().map(|pipe| read(pipe, &lines));
         let stderr = child.stderr.take().map(|pipe| read(pipe, &lines));
@@ -23,7 +23,7 @@ impl Output {
     }
 
     /// All lines so far; all there will ever be once `process` has ended.
-    pub(crate) fn lines(&self, process: &Process) -> Vec<String> {
+    pub fn lines(&self, process: &Process) -> Vec<String> {
         if !process.is_alive() {
             let readers = std::mem::take(&mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner));
             readers.into_iter().for_each(|reader| reader.join().expect("a reader does not panic"));
