@@ -19,6 +19,7 @@ fn the_internal_topics_follow_the_input_and_the_application_lives() {
     app.wait_tasks(12);
     let status = wait_state(&sidecar, "Steady");
     assert_eq!(status["baseline"][stage.topic("orders")], 6);
+    crate::documents::assert_documented("status", &sidecar.status());
     let log = sidecar.log();
     assert_history_is_told(&status, |message| log.contains(message));
     assert_eq!(app.exceptions(), Vec::<String>::new());
