@@ -27,7 +27,7 @@ const EXPAND_TIMEOUT: Duration = Duration::from_secs(15);
 const GROUP_PACE_SETTLING: Duration = Duration::from_millis(500);
 const GROUP_PACE: Duration = Duration::from_secs(30);
 /// How often all topics are listed, for pattern sources only; in between, topics are asked for by name.
-const LIST_PACE: Duration = Duration::from_secs(5);
+const LIST_PACE: Duration = Duration::from_secs(30);
 
 /// What others tell a running loop.
 pub enum Control {
