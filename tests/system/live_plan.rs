@@ -8,8 +8,8 @@ use kit::{App, Cluster};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::BINARY;
 use crate::documents::assert_documented;
+use crate::stage::BINARY;
 
 struct Shop {
     folder: TempDir,

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::files::closed;
 use super::{ALL, Desk, FROM_CLUSTER, old_broker};
-use crate::stage::BINARY;
 use crate::kafka_client::{TlsServer, http_server};
+use crate::stage::BINARY;
 
 const TEXT: &str = "topology.file = \"shop.txt\"";
 const FATAL: &[&str] = &["run", "plan", "snapshot"];
