@@ -486,3 +486,19 @@ fn growth_that_was_seen_beside_an_unknown_count_is_not_forgotten() {
     let Command::Expand { targets } = machine.command(now) else { panic!("{:?}", machine.state()) };
     assert_eq!(targets, BTreeMap::from([("shop-k-repartition".to_owned(), 6)]));
 }
+
+#[test]
+fn what_was_accepted_is_not_sent_again_while_brokers_may_lag() {
+    let (mut machine, mut counts, now) = steady(Duration::from_secs(900));
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &observation(&counts, 1));
+    let Command::Expand { targets } = machine.command(now) else { panic!("nothing to send") };
+    let topics = targets.keys().map(|topic| (topic.clone(), Ok(()))).collect();
+    machine.replied(now, &Ok(Reply { topics, throttle: Duration::ZERO }), 0.0);
+    let look = |machine: &mut Machine, after| {
+        machine.observed(now + Duration::from_millis(after), &observation(&counts, 1));
+        machine.command(now + Duration::from_millis(after))
+    };
+    assert!(matches!(look(&mut machine, 1900), Command::Observe { .. }));
+    assert_eq!(look(&mut machine, 2000), Command::Expand { targets }, "one back-off step later it is sent once more");
+}

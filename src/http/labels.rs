@@ -147,6 +147,6 @@ mod tests {
         as_in_json::<Verdict>(Verdict::Blocked as usize + 1);
         as_in_json::<Role>(Role::Changelog as usize + 1);
         as_in_json::<ErrorClass>(ErrorClass::Other as usize + 1);
-        as_in_json::<Code>(Code::Timeout as usize + 1);
+        as_in_json::<Code>(Code::KeysWillMove as usize + 1);
     }
 }
