@@ -264,13 +264,19 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
                 Command::Expand { targets } => self.expand(&targets),
             }
             self.rehearse_once();
-            self.look_at_group();
-            let now = self.driver.now();
-            self.driver.reporter.step(now, &mut self.machine);
+            self.tell(); // what was done is told before the next request delays it
+            if self.look_at_group() {
+                self.tell();
+            }
             if self.driver.setup.on_error == OnError::Exit && self.machine.assignor_error() != AssignorError::None {
                 return Ended::AssignorError;
             }
         }
+    }
+
+    fn tell(&mut self) {
+        let now = self.driver.now();
+        self.driver.reporter.step(now, &mut self.machine);
     }
 
     /// Reads all counts. Before the first time that this works, an error that only a person can mend is handed back.
@@ -338,18 +344,19 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
         }
     }
 
-    fn look_at_group(&mut self) {
+    /// Whether it was time to look.
+    fn look_at_group(&mut self) -> bool {
         let now = self.driver.now();
         let settling = matches!(self.machine.state(), State::Settling { .. });
         if matches!(self.machine.state(), State::Starting | State::Expanding(_)) {
             self.next_group = now;
-            return;
+            return false;
         }
         if settling {
             self.next_group = self.next_group.min(now.saturating_add(GROUP_PACE_SETTLING));
         }
         if now < self.next_group {
-            return;
+            return false;
         }
         self.next_group = now.saturating_add(if settling { GROUP_PACE_SETTLING } else { GROUP_PACE });
         match self.driver.cluster.describe_group(&self.driver.setup.application_id, READ_TIMEOUT) {
@@ -362,6 +369,7 @@ impl<C: Cluster, R: Report> Loop<'_, C, R> {
             }
             Err(error) => self.driver.reporter.group(Err(&error), None),
         }
+        true
     }
 }
 
