@@ -118,11 +118,11 @@ fn set_counts(what_if: &[String], planner: &Planner, snapshot: &mut Snapshot) ->
         let is_used = names.contains(topic) || patterns.iter().any(|pattern| pattern.matches(topic));
         if !is_used && !existing.contains_key(topic) {
             let inputs: Vec<String> = planner.inputs(existing).into_keys().collect();
-            return Err(Failure::usage(format!(
-                "--set-count {entry}: {} does not use the topic {topic}; its inputs are {}",
+            eprintln!(
+                "note: --set-count {entry} does not matter, since {} does not use the topic {topic}; its inputs are {}",
                 snapshot.application_id,
                 if inputs.is_empty() { "not there yet".to_owned() } else { words::shortened(&inputs) }
-            )));
+            );
         }
         snapshot.partitions.insert(topic.to_owned(), count);
     }

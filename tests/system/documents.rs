@@ -5,6 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use expect_test::expect_file;
+use partition_autoscaler::autoscaler::status::{AssignorError, StateName};
+use partition_autoscaler::http::Label;
+use partition_autoscaler::plan::{Code, Role, Verdict};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::stage::BINARY;
@@ -116,6 +120,23 @@ fn a_schema_refuses_what_does_not_fit() {
         *bad.pointer_mut(pointer).unwrap() = wrong;
         assert_eq!(schema.problems(&bad).len(), 1, "{pointer}: {bad:#}");
     }
+}
+
+/// Every word that a field can have is in its schema, in order.
+#[test]
+fn words_are_as_documented() {
+    fn assert_words<L: Label + Serialize + 'static>(name: &str, pointer: &str) {
+        let words: Vec<Value> = L::ALL.iter().map(|(word, _)| serde_json::to_value(word).unwrap()).collect();
+        let mut documented = Schema::of(name).document.pointer(pointer).unwrap().as_array().unwrap().clone();
+        documented.retain(|word| !word.is_null());
+        assert_eq!(documented, words, "{name}{pointer}");
+    }
+    let application = "/properties/applications/items/properties";
+    assert_words::<Verdict>("plan", "/properties/decision/enum");
+    assert_words::<Code>("plan", "/properties/code/enum");
+    assert_words::<Role>("plan", "/properties/changes/items/properties/role/enum");
+    assert_words::<StateName>("status", &format!("{application}/state/properties/name/enum"));
+    assert_words::<AssignorError>("status", &format!("{application}/assignor_error/properties/name/enum"));
 }
 
 #[test]
