@@ -368,6 +368,8 @@ fn settling_ends_when_the_group_has_all_tasks() {
     }
     machine.observed(now, &observation(&counts, 1));
     assert_eq!(machine.state().name(), StateName::Settling);
+    let news = machine.take_events().into_iter().filter(|event| matches!(event, Event::News(_))).count();
+    assert_eq!(news, 1, "that a plan comes true is told once for all its topics");
     machine.group_observed([("0".to_owned(), 6), ("1".to_owned(), 3)].into());
     assert_eq!(machine.state().name(), StateName::Settling);
     assert_eq!(

@@ -391,9 +391,12 @@ impl Case {
             warnings.push(Warning { code: "ASSUMED_PINNED".to_owned(), message });
         }
         for name in &self.model.unknown_names {
-            let message = format!(
-                "{name} stands in copartition_groups or pinned, but no subtopology reads it; correct the name or leave it out"
-            );
+            let repartition = format!("{name}-repartition"); // what the code calls by the first part only
+            let correction = match self.model.topics.iter().any(|topic| topic.raw == repartition) {
+                true => format!("write {repartition}"),
+                false => "correct the name or leave it out".to_owned(),
+            };
+            let message = format!("{name} stands in copartition_groups or pinned, but no subtopology reads it; {correction}");
             warnings.push(Warning { code: "UNKNOWN_NAME".to_owned(), message });
         }
         warnings

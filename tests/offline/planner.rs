@@ -156,3 +156,14 @@ fn the_question_for_a_join_names_its_topics() {
     assert_eq!(decision.code, Some(Code::Ambiguous), "{}", decision.message);
     assert_eq!(decision.questions[0].about, ["customers", "orders"]);
 }
+
+#[test]
+fn a_name_as_the_code_gives_it_is_corrected() {
+    let warnings = |pinned: &str| {
+        let decision = planner(json!({"stated": {"pinned": [pinned]}})).decide(&counts(&[]), &present(), &Knowledge::default());
+        decision.warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>().join("\n")
+    };
+    assert!(warnings("by-customer").contains("by-customer stands in"), "{}", warnings("by-customer"));
+    assert!(warnings("by-customer").ends_with("; write by-customer-repartition"), "{}", warnings("by-customer"));
+    assert!(warnings("nothing").ends_with("; correct the name or leave it out"), "{}", warnings("nothing"));
+}
