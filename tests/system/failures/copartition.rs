@@ -1,5 +1,7 @@
 //! Joined inputs that do not grow together.
 
+use kit::app::Builder;
+
 use super::{Shop, details, failures, totals};
 use crate::stage::{Stage, wait_state};
 
@@ -7,7 +9,9 @@ use crate::stage::{Stage, wait_state};
 fn joined_inputs_may_grow_one_after_the_other() {
     let stage = Stage::shared("joined");
     stage.create(&[("orders", 3), ("payments", 3), ("paid", 1), ("customer-counts", 1)]);
-    let start = || stage.app().topology("join").start(stage.cluster);
+    // An application that closes stays in its group until its session ends.
+    let session = |app: Builder| app.property("session.timeout.ms", "6000").property("heartbeat.interval.ms", "1000");
+    let start = || session(stage.app().topology("join")).start(stage.cluster);
     let app = start();
     app.wait_tasks(6);
     let sidecar = stage.sidecar(&app, &[]).start();
