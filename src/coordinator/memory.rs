@@ -237,3 +237,151 @@ impl Memory {
 fn same_type(key: &Key, other: &Key) -> bool {
     std::mem::discriminant(key) == std::mem::discriminant(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::records::{Fingerprint, HISTORY_SLOTS, Origin, Verdict};
+
+    /// A log, as one leader after another writes it.
+    #[derive(Default)]
+    struct Log(Vec<(Vec<u8>, Option<Vec<u8>>)>);
+
+    impl Log {
+        /// A process that starts now.
+        fn read(&self) -> Memory {
+            let mut memory = Memory::default();
+            for (offset, (key, value)) in (0..).zip(&self.0) {
+                memory.apply(offset, key, value.as_deref()).unwrap();
+            }
+            memory
+        }
+
+        fn change(&mut self, change: impl FnOnce(&mut Memory)) -> Memory {
+            let memory = self.read();
+            let mut wanted = memory.clone();
+            change(&mut wanted);
+            let origin = Origin { host: String::new(), username: String::new(), timestamp: 0 };
+            self.0.extend(memory.diff(&wanted).iter().map(|change| change.encode(&origin)));
+            let read = self.read();
+            assert_eq!(read.rows, wanted.rows, "what is read back is what was wanted");
+            assert_eq!(read.diff(&wanted), []);
+            read
+        }
+    }
+
+    fn intent(kind: Kind, epoch: u64) -> Row {
+        let targets = BTreeMap::from([("orders".to_owned(), 6)]);
+        Row::Intent(Intent { kind, epoch, fingerprint: Fingerprint(1), targets, topic_ids: BTreeMap::new() })
+    }
+
+    fn outcome(kind: Kind, epoch: u64) -> Row {
+        Row::Outcome(Outcome { kind, epoch, result: Verdict::Expanded, errors: BTreeMap::new(), took_ms: 1 })
+    }
+
+    #[test]
+    fn a_baseline_holds_for_the_topic_it_was_seen_of() {
+        let row = |topic: &str, id: Option<u128>| Baseline { topic: topic.into(), partitions: 3, id: id.map(TopicId) };
+        let mut log = Log::default();
+        log.change(|wanted| wanted.set_baseline([row("gone", Some(9))]));
+        let memory = log.change(|wanted| wanted.set_baseline([row("same", Some(1)), row("other", Some(2)), row("old", None)]));
+        let ids = [("same", 1), ("other", 3), ("old", 4)].map(|(topic, id)| (topic.to_owned(), TopicId(id)));
+        let expected = BTreeMap::from([("same".to_owned(), 3), ("old".to_owned(), 3)]);
+        assert_eq!(memory.baseline(&BTreeMap::from(ids)), expected);
+
+        log.change(|wanted| wanted.set(Row::FollowsInput { topic: "shop-r".into() }));
+        assert_eq!(log.read().not_pinned(), BTreeSet::from(["shop-r".to_owned()]));
+        let memory = log.change(Memory::forget_topology);
+        assert_eq!((memory.baseline(&BTreeMap::new()).len(), memory.not_pinned().len()), (0, 0));
+    }
+
+    #[test]
+    fn a_plan_is_unfinished_until_its_own_outcome_is_written() {
+        let mut log = Log::default();
+        log.change(|wanted| wanted.set(intent(Kind::Operator, 2)));
+        log.change(|wanted| wanted.set(outcome(Kind::Reaction, 2)));
+        assert_eq!(log.read().unfinished().map(|intent| intent.epoch), Some(2));
+        log.change(|wanted| wanted.set(outcome(Kind::Operator, 2)));
+        assert_eq!(log.read().unfinished(), None);
+        log.change(|wanted| wanted.set(intent(Kind::Reaction, 5)));
+        assert_eq!(log.read().unfinished(), None, "a reaction is seen anew by whoever leads");
+        log.change(|wanted| wanted.set(intent(Kind::Operator, 3)));
+        assert_eq!(log.read().unfinished().map(|intent| intent.epoch), Some(3));
+        assert_eq!(log.read().last_epoch(), 5);
+        let standing = StandingIntent { epoch: 6, fingerprint: Fingerprint(1), member: "a".into() };
+        let memory = log.change(|wanted| wanted.set(Row::StandingIntent(standing.clone())));
+        assert_eq!((memory.last_epoch(), memory.standing_intent()), (6, Some(&standing)));
+    }
+
+    #[test]
+    fn a_failure_counts_once_over_all_leaders_and_for_ever() {
+        let mut log = Log::default();
+        for n in 0..300_u64 {
+            log.change(|wanted| assert!(wanted.count_failure(&format!("mismatch {n}"), n)));
+            log.change(|wanted| assert!(!wanted.count_failure(&format!("mismatch {n}"), n + 1), "the next leader"));
+        }
+        let memory = log.read();
+        assert_eq!((memory.failures(), memory.counted().count()), (300, KEPT));
+    }
+
+    #[test]
+    fn sidecars_whose_flag_differs_are_named() {
+        let mut log = Log::default();
+        log.change(|wanted| wanted.set_member_flag("a", true, 1));
+        log.change(|wanted| wanted.set_member_flag("b", false, 2));
+        assert_eq!(log.read().flag_mismatch(), Vec::<&str>::new(), "the leader has not told its own");
+        log.change(|wanted| wanted.set(Row::Flag { enabled: true, since: 3 }));
+        assert_eq!(log.read().flag_mismatch(), ["b"]);
+        let memory = log.change(|wanted| (0..200).for_each(|n| wanted.set_member_flag(&n.to_string(), true, 10 + n)));
+        assert_eq!(memory.flags().len(), KEPT);
+        assert!(memory.flags().contains_key("199"));
+    }
+
+    #[test]
+    fn the_history_is_a_ring_in_order() {
+        let mut log = Log::default();
+        for n in 0..250 {
+            log.change(|wanted| wanted.add_history(n, "expanded", "in words"));
+        }
+        let memory = log.read();
+        let times: Vec<u64> = memory.history().iter().map(|row| row.at).collect();
+        assert_eq!(times, (250 - HISTORY_SLOTS..250).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn repeated_and_unknown_records_change_nothing() {
+        let mut log = Log::default();
+        let memory = log.change(|wanted| wanted.set(Row::Flag { enabled: true, since: 1 }));
+        let (key, value) = &log.0[0];
+        let mut again = memory.clone();
+        assert_eq!(again.apply(0, key, None), Ok(Applied::Repeated), "an earlier offset is no news");
+        assert_eq!(again, memory);
+        assert_eq!(again.apply(1, key, value.as_deref()), Ok(Applied::Unchanged));
+        assert_eq!(again.apply(2, b"garbage", None), Err(Skipped::NotAKey));
+        assert_eq!(again.apply(3, br#"[1,"set-config","x"]"#, None), Err(Skipped::UnknownType));
+        assert_eq!(again.apply(4, b"garbage", Some(b"{}")), Err(Skipped::NotAKey));
+        assert_eq!(again.skipped(), &BTreeMap::from([(Skipped::NotAKey, 2), (Skipped::UnknownType, 1)]));
+        assert_eq!((again.rows.clone(), again.read_to()), (memory.rows, Some(4)));
+        assert_eq!(again.apply(5, key, None), Ok(Applied::Changed));
+        assert_eq!(again.apply(6, key, None), Ok(Applied::Unchanged));
+    }
+
+    #[test]
+    fn a_flood_fills_its_own_type_only() {
+        let mut memory = Memory::default();
+        let origin = Origin { host: String::new(), username: String::new(), timestamp: 0 };
+        let limit = i64::try_from(MAX_ROWS).unwrap();
+        for n in 0..limit + 10 {
+            let row = Row::MemberFlag { member: format!("member {n}"), enabled: true, since: 0 };
+            let (key, value) = Change::Set(row).encode(&origin);
+            let applied = memory.apply(n, &key, value.as_deref());
+            assert_eq!(applied, if n < limit { Ok(Applied::Changed) } else { Err(Skipped::TooMany) });
+        }
+        let known = Row::MemberFlag { member: "member 1".into(), enabled: false, since: 1 };
+        let other = Row::Failure(CountedFailure { mismatch: "m".into(), number: 1, at: 0 });
+        for (offset, row) in (2 * limit..).zip([known, other]) {
+            let (key, value) = Change::Set(row).encode(&origin);
+            assert_eq!(memory.apply(offset, &key, value.as_deref()), Ok(Applied::Changed));
+        }
+    }
+}

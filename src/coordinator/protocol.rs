@@ -337,3 +337,186 @@ fn margin(limits: Limits, now: Duration, held: Held) -> Option<Duration> {
     let left = held.renewed.saturating_add(limits.session).saturating_sub(now);
     (left >= limits.reserve && !left.is_zero()).then_some(left)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { session: Duration::from_secs(10), reserve: Duration::from_secs(2) };
+    const MODEL: Fingerprint = Fingerprint(1);
+    const OTHER: Fingerprint = Fingerprint(2);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn held(term: u64, renewed: u64) -> Option<Held> {
+        Some(Held { term, renewed: at(renewed) })
+    }
+
+    /// A follower that knows the model.
+    fn follower() -> Leadership {
+        let mut leadership = Leadership::new(LIMITS);
+        leadership.on(Event::Model(MODEL));
+        leadership
+    }
+
+    /// Leads in this term since second 0, with standing intent 8.
+    fn leader(term: u64) -> Leadership {
+        let mut leadership = follower();
+        assert_eq!(leadership.next(at(0), held(term, 0)), Action::InitWriter { term, within: at(10) });
+        leadership.on(Event::WriterReady { term });
+        assert_eq!(leadership.next(at(0), held(term, 0)), Action::ReadLog { term }, "only after the writer");
+        leadership.on(Event::LogRead { term, last_epoch: 7 });
+        let commit = Action::CommitStandingIntent { term, epoch: 8, fingerprint: MODEL, within: at(10) };
+        assert_eq!(leadership.next(at(0), held(term, 0)), commit);
+        assert_eq!(leadership.may_send(at(0), held(term, 0), MODEL, None), Err(Refusal::NotReady));
+        leadership.on(Event::IntentCommitted { term, epoch: 8 });
+        assert_eq!(leadership.next(at(0), held(term, 0)), Action::Lead { term, epoch: 8 });
+        leadership
+    }
+
+    #[test]
+    fn who_does_not_hold_partition_0_follows() {
+        let mut leadership = follower();
+        assert_eq!(leadership.next(at(1), None), Action::Follow);
+        assert_eq!(leadership.may_send(at(1), None, MODEL, None), Err(Refusal::NotLeading));
+        assert_eq!(leadership.may_send(at(1), held(1, 1), MODEL, None), Err(Refusal::NotLeading), "not even begun");
+    }
+
+    #[test]
+    fn nothing_begins_before_the_model_is_known() {
+        let mut leadership = Leadership::new(LIMITS);
+        assert_eq!(leadership.next(at(0), held(1, 0)), Action::Wait);
+    }
+
+    #[test]
+    fn a_reaction_needs_only_the_margin() {
+        let leadership = leader(1);
+        assert_eq!(leadership.may_send(at(3), held(1, 3), MODEL, None), Ok(at(10)));
+        assert_eq!(leadership.may_send(at(8), held(1, 0), MODEL, None), Ok(at(2)), "just enough");
+        assert_eq!(leadership.may_send(at(9), held(1, 0), MODEL, None), Err(Refusal::MarginSpent));
+        assert_eq!(leadership.may_send(at(60), held(1, 0), MODEL, None), Err(Refusal::MarginSpent));
+    }
+
+    #[test]
+    fn without_margin_nothing_begins() {
+        let mut leadership = leader(1);
+        assert_eq!(leadership.next(at(9), held(1, 0)), Action::Wait);
+        assert_eq!(leadership.next(at(9), held(1, 9)), Action::Lead { term: 1, epoch: 8 });
+        assert_eq!(follower().next(at(9), held(1, 0)), Action::Wait);
+    }
+
+    #[test]
+    fn another_model_needs_another_standing_intent() {
+        let mut leadership = leader(1);
+        leadership.on(Event::Model(OTHER));
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, None), Err(Refusal::OtherModel), "an old plan");
+        assert_eq!(leadership.may_send(at(0), held(1, 0), OTHER, None), Err(Refusal::OtherModel), "no intent yet");
+        let commit = Action::CommitStandingIntent { term: 1, epoch: 9, fingerprint: OTHER, within: at(10) };
+        assert_eq!(leadership.next(at(0), held(1, 0)), commit);
+        leadership.on(Event::IntentCommitted { term: 1, epoch: 9 });
+        assert_eq!(leadership.may_send(at(0), held(1, 0), OTHER, None), Ok(at(10)));
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, None), Err(Refusal::OtherModel));
+    }
+
+    #[test]
+    fn an_operators_plan_needs_its_own_intent() {
+        let mut leadership = leader(1);
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, Some(8)), Err(Refusal::NoIntent), "not the standing one");
+        assert_eq!(leadership.begin_plan(at(0), held(1, 0), OTHER), Err(Refusal::OtherModel));
+        assert_eq!(leadership.begin_plan(at(9), held(1, 0), MODEL), Err(Refusal::MarginSpent));
+        assert_eq!(leadership.begin_plan(at(0), held(1, 0), MODEL), Ok(9));
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, Some(9)), Err(Refusal::NoIntent), "not committed");
+        leadership.on(Event::IntentCommitted { term: 1, epoch: 9 });
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, Some(9)), Ok(at(10)));
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, Some(9)), Ok(at(10)), "and again, until it ended");
+        assert_eq!(leadership.may_send(at(0), held(2, 0), MODEL, Some(9)), Err(Refusal::NotLeading), "looks at the lease");
+        leadership.on(Event::OutcomeCommitted { term: 1, epoch: 9 });
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, Some(9)), Err(Refusal::NoIntent));
+        assert_eq!(leadership.begin_plan(at(0), held(1, 0), MODEL), Ok(10));
+    }
+
+    #[test]
+    fn a_fenced_leader_waits_for_proof_that_it_leads_and_takes_over_anew() {
+        let mut leadership = leader(1);
+        leadership.on(Event::Failed { term: 1, failure: Failure::Fenced, at: at(3) });
+        assert_eq!(leadership.may_send(at(3), held(1, 3), MODEL, None), Err(Refusal::NotReady));
+        assert_eq!(leadership.next(at(3), held(1, 3)), Action::DropWriter);
+        assert_eq!(leadership.next(at(3), held(1, 3)), Action::Wait, "whoever fenced may be the leader");
+        assert_eq!(leadership.next(at(4), held(1, 4)), Action::InitWriter { term: 1, within: at(10) });
+    }
+
+    #[test]
+    fn a_commit_of_unknown_outcome_is_settled_by_reading_the_log_anew() {
+        let mut leadership = leader(1);
+        assert_eq!(leadership.begin_plan(at(0), held(1, 0), MODEL), Ok(9));
+        leadership.on(Event::Failed { term: 1, failure: Failure::TimedOut, at: at(2) });
+        assert_eq!(leadership.next(at(2), held(1, 2)), Action::DropWriter);
+        assert_eq!(leadership.next(at(3), held(1, 3)), Action::InitWriter { term: 1, within: at(10) });
+        leadership.on(Event::WriterReady { term: 1 });
+        leadership.on(Event::LogRead { term: 1, last_epoch: 9 });
+        let commit = Action::CommitStandingIntent { term: 1, epoch: 10, fingerprint: MODEL, within: at(10) };
+        assert_eq!(leadership.next(at(3), held(1, 3)), commit);
+        assert_eq!(leadership.may_send(at(3), held(1, 3), MODEL, Some(9)), Err(Refusal::NotReady));
+    }
+
+    #[test]
+    fn a_commit_that_failed_is_tried_again_after_the_next_heartbeat_with_the_same_writer() {
+        for failure in [Failure::NotMember, Failure::Other] {
+            let mut leadership = leader(1);
+            leadership.on(Event::Model(OTHER));
+            leadership.next(at(0), held(1, 0));
+            leadership.on(Event::Failed { term: 1, failure, at: at(1) });
+            assert_eq!(leadership.next(at(1), held(1, 0)), Action::Wait);
+            let again = Action::CommitStandingIntent { term: 1, epoch: 10, fingerprint: OTHER, within: at(10) };
+            assert_eq!(leadership.next(at(2), held(1, 2)), again);
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_was_not_written_does_not_stop_the_leader() {
+        let mut leadership = leader(1);
+        leadership.on(Event::Failed { term: 1, failure: Failure::Other, at: at(1) });
+        assert_eq!(leadership.next(at(1), held(1, 0)), Action::Lead { term: 1, epoch: 8 });
+    }
+
+    #[test]
+    fn a_lost_leader_drops_its_writer_and_begins_anew_with_its_next_win() {
+        for then in [None, held(2, 5)] {
+            let mut leadership = leader(1);
+            assert_eq!(leadership.may_send(at(5), then, MODEL, None), Err(Refusal::NotLeading));
+            assert_eq!(leadership.next(at(5), then), Action::DropWriter);
+            let next = if then.is_some() { Action::InitWriter { term: 2, within: at(10) } } else { Action::Follow };
+            assert_eq!(leadership.next(at(5), then), next);
+        }
+    }
+
+    #[test]
+    fn events_of_an_earlier_term_change_nothing() {
+        let mut leadership = leader(1);
+        leadership.next(at(5), held(2, 5));
+        assert_eq!(leadership.next(at(5), held(2, 5)), Action::InitWriter { term: 2, within: at(10) });
+        let before = leadership.clone();
+        for event in [
+            Event::LogRead { term: 1, last_epoch: 3 },
+            Event::IntentCommitted { term: 1, epoch: 8 },
+            Event::OutcomeCommitted { term: 1, epoch: 8 },
+            Event::Failed { term: 1, failure: Failure::Fenced, at: at(6) },
+        ] {
+            leadership.on(event);
+            assert_eq!(leadership, before, "{event:?}");
+        }
+        leadership.on(Event::WriterReady { term: 1 });
+        assert_eq!(leadership.next(at(5), held(2, 5)), Action::DropWriter, "it came too late, but it is there");
+    }
+
+    #[test]
+    fn who_stepped_down_never_leads_again() {
+        let mut leadership = leader(1);
+        leadership.on(Event::StepDown);
+        assert_eq!(leadership.may_send(at(0), held(1, 0), MODEL, None), Err(Refusal::NotLeading));
+        assert_eq!(leadership.next(at(0), held(1, 0)), Action::DropWriter);
+        assert_eq!(leadership.next(at(1), held(2, 1)), Action::Follow);
+    }
+}

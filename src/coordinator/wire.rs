@@ -291,3 +291,173 @@ fn from_word<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Skipped> {
     let text = IntoDeserializer::<WordError>::into_deserializer(text);
     T::deserialize(text).map_err(|_| Skipped::Malformed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autoscaler::status::StateName;
+    use crate::coordinator::records::Verdict;
+    use crate::kafka::port::TopicError;
+
+    const ORIGIN: fn() -> Origin = || Origin { host: "pod-1".into(), username: "app".into(), timestamp: 1_700_000_000_000 };
+
+    /// Every type once, with the bytes that every version of the program has to write and to read.
+    fn golden() -> Vec<(Row, &'static str, &'static str)> {
+        let error = TopicError { code: 29, name: "TOPIC_AUTHORIZATION_FAILED".into(), message: "no".into() };
+        let targets = BTreeMap::from([("orders".to_owned(), 12), ("shop-totals-changelog".to_owned(), 12)]);
+        vec![
+            (
+                Row::Baseline(Baseline { topic: "orders".into(), partitions: 3, id: Some(TopicId(0xab)) }),
+                r#"[1,"set-baseline","orders"]"#,
+                r#"{"partitions":"3","topic-id":"000000000000000000000000000000ab","v":"1"}"#,
+            ),
+            (
+                Row::Baseline(Baseline { topic: "old".into(), partitions: 3, id: None }),
+                r#"[1,"set-baseline","old"]"#,
+                r#"{"partitions":"3","v":"1"}"#,
+            ),
+            (Row::FollowsInput { topic: "shop-r".into() }, r#"[1,"set-follows-input","shop-r"]"#, r#"{"v":"1"}"#),
+            (
+                Row::Intent(Intent {
+                    kind: Kind::Operator,
+                    epoch: 7,
+                    fingerprint: Fingerprint(0xfe),
+                    targets,
+                    topic_ids: BTreeMap::from([("orders".to_owned(), TopicId(1))]),
+                }),
+                r#"[1,"set-intent","operator"]"#,
+                r#"{"epoch":"7","fingerprint":"00000000000000fe","targets":"{\"orders\":12,\"shop-totals-changelog\":12}","topic-ids":"{\"orders\":\"00000000000000000000000000000001\"}","v":"1"}"#,
+            ),
+            (
+                Row::StandingIntent(StandingIntent { epoch: 8, fingerprint: Fingerprint(1), member: "pod-1".into() }),
+                r#"[1,"set-standing-intent","current"]"#,
+                r#"{"epoch":"8","fingerprint":"0000000000000001","member":"pod-1","v":"1"}"#,
+            ),
+            (
+                Row::Outcome(Outcome {
+                    kind: Kind::Reaction,
+                    epoch: 8,
+                    result: Verdict::Failed,
+                    errors: BTreeMap::from([("orders".to_owned(), error)]),
+                    took_ms: 250,
+                }),
+                r#"[1,"set-outcome","reaction"]"#,
+                r#"{"epoch":"8","errors":"{\"orders\":{\"code\":29,\"name\":\"TOPIC_AUTHORIZATION_FAILED\",\"message\":\"no\"}}","result":"failed","took-ms":"250","v":"1"}"#,
+            ),
+            (
+                Row::AssignorError { error: AssignorError::IncompleteSourceTopicMetadata, message: "off".into() },
+                r#"[1,"set-assignor-error","current"]"#,
+                r#"{"code":"1","message":"off","name":"INCOMPLETE_SOURCE_TOPIC_METADATA","v":"1"}"#,
+            ),
+            (
+                Row::Topology(Fingerprint(u64::MAX)),
+                r#"[1,"set-topology-fingerprint","current"]"#,
+                r#"{"fingerprint":"ffffffffffffffff","v":"1"}"#,
+            ),
+            (Row::Flag { enabled: true, since: 5 }, r#"[1,"set-flag","current"]"#, r#"{"enabled":"true","since":"5","v":"1"}"#),
+            (
+                Row::MemberFlag { member: "pod-\"2\"".into(), enabled: false, since: 6 },
+                r#"[1,"set-member-flag","pod-\"2\""]"#,
+                r#"{"enabled":"false","since":"6","v":"1"}"#,
+            ),
+            (
+                Row::State { name: StateName::Steady, since: 9, details: "everything fits".into() },
+                r#"[1,"set-state","current"]"#,
+                r#"{"details":"everything fits","since":"9","state":"Steady","v":"1"}"#,
+            ),
+            (
+                Row::Failure(CountedFailure { mismatch: "fe/orders=12".into(), number: 2, at: 10 }),
+                r#"[1,"set-failure","fe/orders=12"]"#,
+                r#"{"at":"10","number":"2","v":"1"}"#,
+            ),
+            (
+                Row::History(HistoryRow { number: 101, at: 11, event: "expanded".into(), message: "grün".into() }),
+                r#"[1,"set-history","1"]"#,
+                r#"{"at":"11","event":"expanded","message":"grün","number":"101","v":"1"}"#,
+            ),
+        ]
+    }
+
+    fn value(values: &str) -> String {
+        format!(
+            r#"{{"host":"pod-1","source":"partition-autoscaler","values":{values},"username":"app","timestamp":1700000000000}}"#
+        )
+    }
+
+    #[test]
+    fn every_row_has_its_bytes_and_comes_back() {
+        for (row, key, values) in golden() {
+            let (key_bytes, value_bytes) = Change::Set(row.clone()).encode(&ORIGIN());
+            let value_bytes = value_bytes.unwrap();
+            assert_eq!(String::from_utf8(key_bytes.clone()).unwrap(), key);
+            assert_eq!(String::from_utf8(value_bytes.clone()).unwrap(), value(values));
+            assert_eq!(Change::decode(&key_bytes, Some(&value_bytes)), Ok(Change::Set(row.clone())));
+            let delete = Change::Delete(row.key());
+            assert_eq!(delete.encode(&ORIGIN()), (key_bytes.clone(), None));
+            assert_eq!(Change::decode(&key_bytes, None), Ok(delete));
+        }
+    }
+
+    #[test]
+    fn the_envelope_may_be_anyones() {
+        let foreign = br#"{"timestamp":1,"extra":null,"values":{"v":"1","later":"field"}}"#;
+        let row = Row::FollowsInput { topic: "t".into() };
+        assert_eq!(Change::decode(br#"[1,"set-follows-input","t"]"#, Some(foreign)), Ok(Change::Set(row)));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_skipped_with_a_reason() {
+        let flag = r#"[1,"set-flag","current"]"#;
+        let long = "x".repeat(MAX_KEY);
+        let ok = r#"{"enabled":"true","since":"5","v":"1"}"#;
+        for (key, values, skipped) in [
+            ("", ok, Skipped::NotAKey),
+            ("\u{0}\u{1}", ok, Skipped::NotAKey),
+            ("null", ok, Skipped::NotAKey),
+            (r#"[1,"set-flag"]"#, ok, Skipped::NotAKey),
+            (r#"[1,"set-flag","current",1]"#, ok, Skipped::NotAKey),
+            (r#"[1, "set-flag", "current"]"#, ok, Skipped::NotAKey),
+            (r#"[1,"set-flag","other"]"#, ok, Skipped::NotAKey),
+            (r#"[1,"set-history","01"]"#, ok, Skipped::NotAKey),
+            (r#"[1,"set-history","100"]"#, ok, Skipped::Malformed),
+            (r#"[1,"set-history","-1"]"#, ok, Skipped::Malformed),
+            (r#"[1,"set-intent","nobody"]"#, ok, Skipped::Malformed),
+            (r#"[2,"set-flag","current"]"#, ok, Skipped::UnknownVersion),
+            (r#"[1,"set-config","current"]"#, ok, Skipped::UnknownType),
+            (flag, r#"{"enabled":"true","since":"5","v":"2"}"#, Skipped::UnknownVersion),
+            (flag, r#"{"enabled":"true","since":"5"}"#, Skipped::Malformed),
+            (flag, r#"{"enabled":"yes","since":"5","v":"1"}"#, Skipped::Malformed),
+            (flag, r#"{"enabled":true,"since":5,"v":"1"}"#, Skipped::Malformed),
+            (flag, "7", Skipped::Malformed),
+            (r#"[1,"set-history","2"]"#, r#"{"at":"1","event":"","message":"","number":"3","v":"1"}"#, Skipped::Malformed),
+            (r#"[1,"set-assignor-error","current"]"#, r#"{"code":"5","message":"","v":"1"}"#, Skipped::Malformed),
+            (r#"[1,"set-baseline","t"]"#, r#"{"partitions":"-1","v":"1"}"#, Skipped::Malformed),
+            (r#"[1,"set-baseline","t"]"#, r#"{"partitions":"1","topic-id":"+b","v":"1"}"#, Skipped::Malformed),
+            (long.as_str(), ok, Skipped::TooLong),
+        ] {
+            let key = if key == long { format!(r#"[1,"set-baseline","{long}"]"#) } else { key.to_owned() };
+            assert_eq!(Change::decode(key.as_bytes(), Some(value(values).as_bytes())), Err(skipped), "{key} {values}");
+        }
+        let endless = value(&format!(r#"{{"v":"{}"}}"#, "x".repeat(MAX_VALUE)));
+        assert_eq!(Change::decode(flag.as_bytes(), Some(endless.as_bytes())), Err(Skipped::TooLong));
+        assert_eq!(Change::decode(flag.as_bytes(), Some(b"")), Err(Skipped::Malformed), "empty is not null");
+        assert_eq!(Change::decode(flag.as_bytes(), Some(&[0xff, 0xfe])), Err(Skipped::Malformed));
+    }
+
+    #[test]
+    fn words_are_cut_at_a_character() {
+        let message = "ü".repeat(MAX_WORDS);
+        let row = Row::AssignorError { error: AssignorError::None, message };
+        let (key, value) = Change::Set(row).encode(&ORIGIN());
+        let Ok(Change::Set(Row::AssignorError { message, .. })) = Change::decode(&key, value.as_deref()) else { panic!() };
+        assert_eq!(message, "ü".repeat(MAX_WORDS / 2));
+    }
+
+    #[test]
+    fn fingerprints_are_the_same_in_every_version() {
+        assert_eq!(Fingerprint::of([]).to_string(), "cbf29ce484222325");
+        assert_eq!(Fingerprint::of(["a", "b"]), Fingerprint::of(["a", "b"]));
+        assert_ne!(Fingerprint::of(["a", "b"]), Fingerprint::of(["ab"]));
+        assert_ne!(Fingerprint::of(["a", "b"]), Fingerprint::of(["b", "a"]));
+    }
+}
