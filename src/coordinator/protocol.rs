@@ -303,7 +303,8 @@ impl Leadership {
     /// Whether a CreatePartitions request may go out now, and how long it may take. To be asked right before the call.
     ///
     /// `fingerprint` is the model that the targets were planned with; `intent` is the number of the plan's own intent, `None` for a
-    /// reaction, which the standing intent covers.
+    /// reaction, which the standing intent covers. An operator's plan that is refused with [`Refusal::OtherModel`] stays refused: plan
+    /// anew and [begin](Self::begin_plan) again, or write that it was dropped.
     pub fn may_send(
         &self,
         now: Duration,

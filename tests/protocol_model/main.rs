@@ -94,6 +94,11 @@ fn the_end_of_a_leader_with_an_unfinished_plan() {
 }
 
 #[test]
+fn a_plan_that_another_model_overtakes() {
+    check("model", Faults { plans: 1, models: 2, growths: 1, ..Faults::default() });
+}
+
+#[test]
 fn commits_of_unknown_outcome() {
     check("timeout", Faults { timeouts: 1, pauses: 1, plans: 1, ..Faults::default() });
 }

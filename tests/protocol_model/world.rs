@@ -510,6 +510,7 @@ impl World {
         let until = match left {
             Ok(left) => self.now + u8::try_from(left.as_secs()).unwrap(),
             Err(Refusal::MarginSpent) if flaw == Flaw::IgnoresMargin => self.now + SESSION,
+            Err(Refusal::OtherModel) if me.plan.is_some() => return self.begin_plan(i, seen.generation),
             Err(_) => return None,
         };
         let generation = seen.generation;
