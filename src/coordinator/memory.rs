@@ -316,12 +316,12 @@ mod tests {
     #[test]
     fn a_failure_counts_once_over_all_leaders_and_for_ever() {
         let mut log = Log::default();
-        for n in 0..300_u64 {
+        for n in 0..130_u64 {
             log.change(|wanted| assert!(wanted.count_failure(&format!("mismatch {n}"), n)));
             log.change(|wanted| assert!(!wanted.count_failure(&format!("mismatch {n}"), n + 1), "the next leader"));
         }
         let memory = log.read();
-        assert_eq!((memory.failures(), memory.counted().count()), (300, KEPT));
+        assert_eq!((memory.failures(), memory.counted().count()), (130, KEPT));
     }
 
     #[test]
@@ -340,12 +340,12 @@ mod tests {
     #[test]
     fn the_history_is_a_ring_in_order() {
         let mut log = Log::default();
-        for n in 0..250 {
+        for n in 0..130 {
             log.change(|wanted| wanted.add_history(n, "expanded", "in words"));
         }
         let memory = log.read();
         let times: Vec<u64> = memory.history().iter().map(|row| row.at).collect();
-        assert_eq!(times, (250 - HISTORY_SLOTS..250).collect::<Vec<_>>());
+        assert_eq!(times, (130 - HISTORY_SLOTS..130).collect::<Vec<_>>());
     }
 
     #[test]
