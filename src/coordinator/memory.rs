@@ -1,0 +1,387 @@
+//! What the coordinator topic adds up to, for leader and followers alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::records::{Baseline, Change, CountedFailure, HistoryRow, Intent, Key, Kind, Outcome, Row, Skipped, StandingIntent};
+use crate::kafka::port::TopicId;
+
+/// Rows kept for each type that has a row for each topic.
+const MAX_TOPICS: usize = 20_000;
+/// Rows kept for each type that has a row for each sidecar, and for failures. Own writers stay far below.
+const MAX_ROWS: usize = 1_000;
+/// Failures and sidecars that a writer keeps.
+const KEPT: usize = 100;
+
+/// All rows, and how far the topic was read.
+///
+/// To write, clone it, change the clone, and commit what [`diff`](Self::diff) tells; the memory itself changes only by what is read back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    rows: BTreeMap<Key, Row>,
+    /// Offset of the latest record read.
+    read: Option<i64>,
+    skipped: BTreeMap<Skipped, u64>,
+}
+
+/// What a record did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// A row is new, different or gone.
+    Changed,
+    /// Nothing is different.
+    Unchanged,
+    /// The record was read before.
+    Repeated,
+}
+
+impl Memory {
+    /// Takes in the next record. Records are told in the order of their offsets; one that comes again changes nothing.
+    pub fn apply(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Result<Applied, Skipped> {
+        if self.read.is_some_and(|read| offset <= read) {
+            return Ok(Applied::Repeated);
+        }
+        self.read = Some(offset);
+        let done = Change::decode(key, value).and_then(|change| self.take(change));
+        if let Err(skipped) = done {
+            let count = self.skipped.entry(skipped).or_default();
+            *count = count.saturating_add(1);
+        }
+        done
+    }
+
+    fn take(&mut self, change: Change) -> Result<Applied, Skipped> {
+        let changed = match change {
+            Change::Delete(key) => self.rows.remove(&key).is_some(),
+            Change::Set(row) => {
+                let key = row.key();
+                if !self.rows.contains_key(&key) && self.is_full(&key) {
+                    return Err(Skipped::TooMany);
+                }
+                self.rows.get(&key) != Some(&row) && {
+                    self.rows.insert(key, row);
+                    true
+                }
+            }
+        };
+        Ok(if changed { Applied::Changed } else { Applied::Unchanged })
+    }
+
+    fn is_full(&self, key: &Key) -> bool {
+        let like =
+            |first: Key, limit| self.rows.range(first..).take(limit).filter(|(other, _)| same_type(key, other)).count() >= limit;
+        match key {
+            Key::Baseline(_) => like(Key::Baseline(String::new()), MAX_TOPICS),
+            Key::FollowsInput(_) => like(Key::FollowsInput(String::new()), MAX_TOPICS),
+            Key::MemberFlag(_) => like(Key::MemberFlag(String::new()), MAX_ROWS),
+            Key::Failure(_) => like(Key::Failure(String::new()), MAX_ROWS),
+            _ => false, // a closed set of keys
+        }
+    }
+
+    /// Offset of the latest record read; `None` before the first.
+    pub fn read_to(&self) -> Option<i64> {
+        self.read
+    }
+
+    /// Records passed over, by reason.
+    pub fn skipped(&self) -> &BTreeMap<Skipped, u64> {
+        &self.skipped
+    }
+
+    /// What has to be written so that this memory becomes the wanted one.
+    pub fn diff(&self, wanted: &Self) -> Vec<Change> {
+        let set = wanted.rows.iter().filter(|(key, row)| self.rows.get(key) != Some(row));
+        let gone = self.rows.keys().filter(|key| !wanted.rows.contains_key(key));
+        set.map(|(_, row)| Change::Set(row.clone())).chain(gone.map(|key| Change::Delete(key.clone()))).collect()
+    }
+}
+
+/// What is known.
+impl Memory {
+    /// Input counts when everything fitted last, by full topic name, for topics that are still the same.
+    ///
+    /// `ids` are the present ones; a topic that was recreated has no baseline. Where either side knows no id, the name decides.
+    pub fn baseline(&self, ids: &BTreeMap<String, TopicId>) -> BTreeMap<String, u32> {
+        let rows = self.rows.values().filter_map(|row| if let Row::Baseline(row) = row { Some(row) } else { None });
+        let same = rows.filter(|row| match (row.id, ids.get(&row.topic)) {
+            (Some(then), Some(now)) => then == *now,
+            _ => true,
+        });
+        same.map(|row| (row.topic.clone(), row.partitions)).collect()
+    }
+
+    /// Repartition topics that followed an input once.
+    pub fn not_pinned(&self) -> BTreeSet<String> {
+        let topics = self.rows.keys().filter_map(|key| if let Key::FollowsInput(topic) = key { Some(topic) } else { None });
+        topics.cloned().collect()
+    }
+
+    /// The latest plan of this kind.
+    pub fn intent(&self, kind: Kind) -> Option<&Intent> {
+        if let Row::Intent(row) = self.rows.get(&Key::Intent(kind))? { Some(row) } else { None }
+    }
+
+    /// What became of the latest plan of this kind that ended.
+    pub fn outcome(&self, kind: Kind) -> Option<&Outcome> {
+        if let Row::Outcome(row) = self.rows.get(&Key::Outcome(kind))? { Some(row) } else { None }
+    }
+
+    /// A plan that a person started and that has not ended: the next leader has to finish or to drop it.
+    ///
+    /// A reaction needs no such thing: whoever leads sees the same growth.
+    pub fn unfinished(&self) -> Option<&Intent> {
+        let ended = self.outcome(Kind::Operator).map(|outcome| outcome.epoch);
+        self.intent(Kind::Operator).filter(|intent| Some(intent.epoch) != ended)
+    }
+
+    /// The leader's permission to react.
+    pub fn standing_intent(&self) -> Option<&StandingIntent> {
+        if let Row::StandingIntent(row) = self.rows.get(&Key::StandingIntent)? { Some(row) } else { None }
+    }
+
+    /// The highest number that an intent has; 0 before the first. Every new intent takes a higher one.
+    pub fn last_epoch(&self) -> u64 {
+        let intents = [Kind::Operator, Kind::Reaction].into_iter().filter_map(|kind| self.intent(kind)).map(|row| row.epoch);
+        intents.chain(self.standing_intent().map(|row| row.epoch)).max().unwrap_or_default()
+    }
+
+    /// Any row of a type that has only one.
+    pub fn get(&self, key: &Key) -> Option<&Row> {
+        self.rows.get(key)
+    }
+
+    /// `partition.autoscaling.enabled` of every sidecar that told it.
+    pub fn flags(&self) -> BTreeMap<&str, bool> {
+        let flags = self.rows.values().filter_map(|row| match row {
+            Row::MemberFlag { member, enabled, .. } => Some((member.as_str(), *enabled)),
+            _ => None,
+        });
+        flags.collect()
+    }
+
+    /// Sidecars whose flag is not the leader's; empty as long as the leader has not told its own.
+    pub fn flag_mismatch(&self) -> Vec<&str> {
+        let Some(Row::Flag { enabled: leader, .. }) = self.rows.get(&Key::Flag) else { return Vec::new() };
+        self.flags().into_iter().filter(|(_, enabled)| enabled != leader).map(|(member, _)| member).collect()
+    }
+
+    /// Failed expansions ever, over all leaders.
+    pub fn failures(&self) -> u64 {
+        self.counted().map(|row| row.number).max().unwrap_or_default()
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &CountedFailure> {
+        self.rows.values().filter_map(|row| if let Row::Failure(row) = row { Some(row) } else { None })
+    }
+
+    /// What happened, oldest first.
+    pub fn history(&self) -> Vec<&HistoryRow> {
+        let rows = self.rows.values().filter_map(|row| if let Row::History(row) = row { Some(row) } else { None });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|row| row.number);
+        rows
+    }
+}
+
+/// Changes to a clone, to be written.
+impl Memory {
+    /// A row is so from now on.
+    pub fn set(&mut self, row: Row) {
+        self.rows.insert(row.key(), row);
+    }
+
+    /// These are the inputs for which everything fits; baselines of other topics are gone.
+    pub fn set_baseline(&mut self, inputs: impl IntoIterator<Item = Baseline>) {
+        self.rows.retain(|key, _| !matches!(key, Key::Baseline(_)));
+        inputs.into_iter().for_each(|input| self.set(Row::Baseline(input)));
+    }
+
+    /// Another topology: what was learned with the former one does not hold any more.
+    pub fn forget_topology(&mut self) {
+        self.rows.retain(|key, _| !matches!(key, Key::Baseline(_) | Key::FollowsInput(_) | Key::Topology));
+    }
+
+    /// Counts a failure, unless this mismatch was counted before. Tells whether it was new.
+    pub fn count_failure(&mut self, mismatch: &str, at: u64) -> bool {
+        if self.rows.contains_key(&Key::Failure(mismatch.to_owned())) {
+            return false;
+        }
+        let number = self.failures().saturating_add(1);
+        self.set(Row::Failure(CountedFailure { mismatch: mismatch.to_owned(), number, at }));
+        self.keep_latest(|row| if let Row::Failure(row) = row { Some(row.number) } else { None });
+        true
+    }
+
+    /// The flag as this sidecar has it.
+    pub fn set_member_flag(&mut self, member: &str, enabled: bool, since: u64) {
+        self.set(Row::MemberFlag { member: member.to_owned(), enabled, since });
+        self.keep_latest(|row| if let Row::MemberFlag { since, .. } = row { Some(*since) } else { None });
+    }
+
+    /// Adds to the history; the oldest entry makes room.
+    pub fn add_history(&mut self, at: u64, event: &str, message: &str) {
+        let number = self.history().last().map_or(0, |row| row.number.wrapping_add(1));
+        self.set(Row::History(HistoryRow { number, at, event: event.to_owned(), message: message.to_owned() }));
+    }
+
+    /// Drops the lowest of the rows that `rank` is about, until few enough are left.
+    fn keep_latest(&mut self, rank: impl Fn(&Row) -> Option<u64>) {
+        let mut ranked: Vec<(u64, Key)> = self.rows.iter().filter_map(|(key, row)| Some((rank(row)?, key.clone()))).collect();
+        ranked.sort();
+        for (_, key) in ranked.iter().rev().skip(KEPT) {
+            self.rows.remove(key);
+        }
+    }
+}
+
+fn same_type(key: &Key, other: &Key) -> bool {
+    std::mem::discriminant(key) == std::mem::discriminant(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::records::{Fingerprint, HISTORY_SLOTS, Origin, Verdict};
+
+    /// A log, as one leader after another writes it.
+    #[derive(Default)]
+    struct Log(Vec<(Vec<u8>, Option<Vec<u8>>)>);
+
+    impl Log {
+        /// A process that starts now.
+        fn read(&self) -> Memory {
+            let mut memory = Memory::default();
+            for (offset, (key, value)) in (0..).zip(&self.0) {
+                memory.apply(offset, key, value.as_deref()).unwrap();
+            }
+            memory
+        }
+
+        fn change(&mut self, change: impl FnOnce(&mut Memory)) -> Memory {
+            let memory = self.read();
+            let mut wanted = memory.clone();
+            change(&mut wanted);
+            let origin = Origin { host: String::new(), username: String::new(), timestamp: 0 };
+            self.0.extend(memory.diff(&wanted).iter().map(|change| change.encode(&origin)));
+            let read = self.read();
+            assert_eq!(read.rows, wanted.rows, "what is read back is what was wanted");
+            assert_eq!(read.diff(&wanted), []);
+            read
+        }
+    }
+
+    fn intent(kind: Kind, epoch: u64) -> Row {
+        let targets = BTreeMap::from([("orders".to_owned(), 6)]);
+        Row::Intent(Intent { kind, epoch, fingerprint: Fingerprint(1), targets, topic_ids: BTreeMap::new() })
+    }
+
+    fn outcome(kind: Kind, epoch: u64) -> Row {
+        Row::Outcome(Outcome { kind, epoch, result: Verdict::Expanded, errors: BTreeMap::new(), took_ms: 1 })
+    }
+
+    #[test]
+    fn a_baseline_holds_for_the_topic_it_was_seen_of() {
+        let row = |topic: &str, id: Option<u128>| Baseline { topic: topic.into(), partitions: 3, id: id.map(TopicId) };
+        let mut log = Log::default();
+        log.change(|wanted| wanted.set_baseline([row("gone", Some(9))]));
+        let memory = log.change(|wanted| wanted.set_baseline([row("same", Some(1)), row("other", Some(2)), row("old", None)]));
+        let ids = [("same", 1), ("other", 3), ("old", 4)].map(|(topic, id)| (topic.to_owned(), TopicId(id)));
+        let expected = BTreeMap::from([("same".to_owned(), 3), ("old".to_owned(), 3)]);
+        assert_eq!(memory.baseline(&BTreeMap::from(ids)), expected);
+
+        log.change(|wanted| wanted.set(Row::FollowsInput { topic: "shop-r".into() }));
+        assert_eq!(log.read().not_pinned(), BTreeSet::from(["shop-r".to_owned()]));
+        let memory = log.change(Memory::forget_topology);
+        assert_eq!((memory.baseline(&BTreeMap::new()).len(), memory.not_pinned().len()), (0, 0));
+    }
+
+    #[test]
+    fn a_plan_is_unfinished_until_its_own_outcome_is_written() {
+        let mut log = Log::default();
+        log.change(|wanted| wanted.set(intent(Kind::Operator, 2)));
+        log.change(|wanted| wanted.set(outcome(Kind::Reaction, 2)));
+        assert_eq!(log.read().unfinished().map(|intent| intent.epoch), Some(2));
+        log.change(|wanted| wanted.set(outcome(Kind::Operator, 2)));
+        assert_eq!(log.read().unfinished(), None);
+        log.change(|wanted| wanted.set(intent(Kind::Reaction, 5)));
+        assert_eq!(log.read().unfinished(), None, "a reaction is seen anew by whoever leads");
+        log.change(|wanted| wanted.set(intent(Kind::Operator, 3)));
+        assert_eq!(log.read().unfinished().map(|intent| intent.epoch), Some(3));
+        assert_eq!(log.read().last_epoch(), 5);
+        let standing = StandingIntent { epoch: 6, fingerprint: Fingerprint(1), member: "a".into() };
+        let memory = log.change(|wanted| wanted.set(Row::StandingIntent(standing.clone())));
+        assert_eq!((memory.last_epoch(), memory.standing_intent()), (6, Some(&standing)));
+    }
+
+    #[test]
+    fn a_failure_counts_once_over_all_leaders_and_for_ever() {
+        let mut log = Log::default();
+        for n in 0..130_u64 {
+            log.change(|wanted| assert!(wanted.count_failure(&format!("mismatch {n}"), n)));
+            log.change(|wanted| assert!(!wanted.count_failure(&format!("mismatch {n}"), n + 1), "the next leader"));
+        }
+        let memory = log.read();
+        assert_eq!((memory.failures(), memory.counted().count()), (130, KEPT));
+    }
+
+    #[test]
+    fn sidecars_whose_flag_differs_are_named() {
+        let mut log = Log::default();
+        log.change(|wanted| wanted.set_member_flag("a", true, 1));
+        log.change(|wanted| wanted.set_member_flag("b", false, 2));
+        assert_eq!(log.read().flag_mismatch(), Vec::<&str>::new(), "the leader has not told its own");
+        log.change(|wanted| wanted.set(Row::Flag { enabled: true, since: 3 }));
+        assert_eq!(log.read().flag_mismatch(), ["b"]);
+        let memory = log.change(|wanted| (0..200).for_each(|n| wanted.set_member_flag(&n.to_string(), true, 10 + n)));
+        assert_eq!(memory.flags().len(), KEPT);
+        assert!(memory.flags().contains_key("199"));
+    }
+
+    #[test]
+    fn the_history_is_a_ring_in_order() {
+        let mut log = Log::default();
+        for n in 0..130 {
+            log.change(|wanted| wanted.add_history(n, "expanded", "in words"));
+        }
+        let memory = log.read();
+        let times: Vec<u64> = memory.history().iter().map(|row| row.at).collect();
+        assert_eq!(times, (130 - HISTORY_SLOTS..130).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn repeated_and_unknown_records_change_nothing() {
+        let mut log = Log::default();
+        let memory = log.change(|wanted| wanted.set(Row::Flag { enabled: true, since: 1 }));
+        let (key, value) = &log.0[0];
+        let mut again = memory.clone();
+        assert_eq!(again.apply(0, key, None), Ok(Applied::Repeated), "an earlier offset is no news");
+        assert_eq!(again, memory);
+        assert_eq!(again.apply(1, key, value.as_deref()), Ok(Applied::Unchanged));
+        assert_eq!(again.apply(2, b"garbage", None), Err(Skipped::NotAKey));
+        assert_eq!(again.apply(3, br#"[1,"set-config","x"]"#, None), Err(Skipped::UnknownType));
+        assert_eq!(again.apply(4, b"garbage", Some(b"{}")), Err(Skipped::NotAKey));
+        assert_eq!(again.skipped(), &BTreeMap::from([(Skipped::NotAKey, 2), (Skipped::UnknownType, 1)]));
+        assert_eq!((again.rows.clone(), again.read_to()), (memory.rows, Some(4)));
+        assert_eq!(again.apply(5, key, None), Ok(Applied::Changed));
+        assert_eq!(again.apply(6, key, None), Ok(Applied::Unchanged));
+    }
+
+    #[test]
+    fn a_flood_fills_its_own_type_only() {
+        let mut memory = Memory::default();
+        let origin = Origin { host: String::new(), username: String::new(), timestamp: 0 };
+        let limit = i64::try_from(MAX_ROWS).unwrap();
+        for n in 0..limit + 10 {
+            let row = Row::MemberFlag { member: format!("member {n}"), enabled: true, since: 0 };
+            let (key, value) = Change::Set(row).encode(&origin);
+            let applied = memory.apply(n, &key, value.as_deref());
+            assert_eq!(applied, if n < limit { Ok(Applied::Changed) } else { Err(Skipped::TooMany) });
+        }
+        let known = Row::MemberFlag { member: "member 1".into(), enabled: false, since: 1 };
+        let other = Row::Failure(CountedFailure { mismatch: "m".into(), number: 1, at: 0 });
+        for (offset, row) in (2 * limit..).zip([known, other]) {
+            let (key, value) = Change::Set(row).encode(&origin);
+            assert_eq!(memory.apply(offset, &key, value.as_deref()), Ok(Applied::Changed));
+        }
+    }
+}

@@ -1,0 +1,582 @@
+//! Two sidecars around the code under test, and what is around them: a group coordinator, a transaction coordinator, a log, two
+//! topics, and a clock that counts seconds.
+
+use std::time::Duration;
+
+use partition_autoscaler::coordinator::{Action, Event, Failure, Fingerprint, Held, Leadership, Limits, Refusal};
+
+const SESSION: u8 = 3;
+const RESERVE: u8 = 1;
+pub const HORIZON: u8 = 6;
+/// How long after a change a lagging broker may still show what was before.
+const LAG: u8 = 1;
+/// What an operator asks for.
+const ASKED: u8 = 3;
+pub const BOTH: [usize; 2] = [0, 1];
+
+fn seconds(n: u8) -> Duration {
+    Duration::from_secs(n.into())
+}
+
+/// An input and the internal topic that follows it. Another generation: both were deleted and created anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Topics {
+    generation: u8,
+    pub input: u8,
+    pub internal: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Process {
+    Up,
+    /// Runs, but its heartbeats do not arrive.
+    Cut,
+    /// Stands still with everything it believes.
+    Paused,
+    Gone,
+}
+
+/// A plan of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Plan {
+    epoch: u64,
+    generation: u8,
+}
+
+/// A call that has begun. Between its beginning and its end anything may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Call {
+    Init {
+        term: u64,
+    },
+    /// The group has accepted the offsets; the end of the transaction is to come.
+    Commit {
+        term: u64,
+        epoch: u64,
+        intent: Intent,
+    },
+    /// Allowed, and not sent yet (only with [`Flaw::SendsLate`]).
+    Send(Request),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Intent {
+    Standing(Fingerprint),
+    Operator { generation: u8 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Request {
+    input: u8,
+    internal: u8,
+    generation: u8,
+    fingerprint: Fingerprint,
+    /// When it was allowed.
+    allowed: u8,
+    /// It takes effect before this, or never.
+    until: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Sidecar {
+    process: Process,
+    leadership: Leadership,
+    model: Fingerprint,
+    lease: Option<Held>,
+    wins: u64,
+    /// Producer epoch of its writer.
+    writer: Option<u8>,
+    call: Option<Call>,
+    /// What it has to carry out, committed under its own intent.
+    plan: Option<Plan>,
+    /// What it read of an earlier leader that did not finish.
+    inherited: Option<Plan>,
+    /// With [`Flaw::ReadsLogFirst`]: what it read before it had a writer.
+    read_early: u64,
+    /// With [`Flaw::FencedForGood`].
+    fenced: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    pub now: u8,
+    /// Arrival of the latest heartbeat of each member.
+    sessions: [Option<u8>; 2],
+    owner: Option<usize>,
+    producer: u8,
+    last_epoch: u64,
+    standing: Option<(usize, Fingerprint)>,
+    unfinished: Option<Plan>,
+    pub topics: Topics,
+    before: Topics,
+    changed: u8,
+    recreated: Option<u8>,
+    /// The highest count that the internal topic should have.
+    wanted: u8,
+    network: [Option<Request>; 2],
+    sidecars: [Sidecar; 2],
+    left: Faults,
+    pub broken: Option<Broken>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Broken {
+    /// A topic is larger than anyone correct wanted.
+    Overgrown,
+    /// A request took effect while another one leads, or had led since.
+    NotExclusive,
+    /// Two intents have the same number.
+    EpochReused,
+}
+
+/// What may still go wrong or change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
+    pub pauses: u8,
+    pub cuts: u8,
+    pub ends: u8,
+    pub timeouts: u8,
+    pub growths: u8,
+    pub recreations: u8,
+    pub plans: u8,
+    pub models: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    None,
+    /// The request goes out although the session may have run out.
+    IgnoresMargin,
+    /// The process may stand still between the check and the request.
+    SendsLate,
+    /// The log is read before `init_transactions` has fenced the others.
+    ReadsLogFirst,
+    /// An operator's plan is carried out without a look at the topic ids.
+    IgnoresTopicIds,
+    /// A fenced leader that still has partition 0 waits for its next win.
+    FencedForGood,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Tick,
+    Expire(usize),
+    Notice(usize),
+    Join(usize),
+    Win(usize),
+    Work(usize),
+    Finish(usize),
+    CommitTimesOut(usize, bool),
+    Act(usize, bool),
+    Expand(usize),
+    Arrive(usize),
+    Vanish(usize),
+    Pause(usize),
+    Cut(usize),
+    Heal(usize),
+    Crash(usize),
+    Leave(usize),
+    Learn(usize),
+    Grow,
+    Recreate,
+}
+
+pub const STEPS: &[fn(usize) -> Step] = &[
+    Step::Expire,
+    Step::Notice,
+    Step::Join,
+    Step::Win,
+    Step::Work,
+    Step::Finish,
+    |i| Step::CommitTimesOut(i, true),
+    |i| Step::CommitTimesOut(i, false),
+    |i| Step::Act(i, false),
+    |i| Step::Act(i, true),
+    Step::Expand,
+    Step::Arrive,
+    Step::Vanish,
+    Step::Pause,
+    Step::Cut,
+    Step::Heal,
+    Step::Crash,
+    Step::Leave,
+    Step::Learn,
+];
+
+/// What happens by itself once nothing goes wrong any more.
+const REPAIR: &[fn(usize) -> Step] =
+    &[Step::Heal, Step::Expire, Step::Notice, Step::Join, Step::Win, Step::Arrive, Step::Finish, Step::Work, |i| {
+        Step::Act(i, false)
+    }];
+
+impl World {
+    /// Sidecar 0 has just won; the two are alike, so it does not matter who is first.
+    pub fn new(faults: Faults, flaw: Flaw) -> Self {
+        let limits = Limits { session: seconds(SESSION), reserve: seconds(RESERVE) };
+        let mut leadership = Leadership::new(limits);
+        leadership.on(Event::Model(Fingerprint(0)));
+        let sidecar = Sidecar {
+            process: Process::Up,
+            leadership,
+            model: Fingerprint(0),
+            lease: None,
+            wins: 0,
+            writer: None,
+            call: None,
+            plan: None,
+            inherited: None,
+            read_early: 0,
+            fenced: false,
+        };
+        let topics = Topics { generation: 0, input: 1, internal: 1 };
+        let mut world = World {
+            now: 0,
+            sessions: [Some(0); 2],
+            owner: None,
+            producer: 0,
+            last_epoch: 0,
+            standing: None,
+            unfinished: None,
+            topics,
+            before: topics,
+            changed: 0,
+            recreated: None,
+            wanted: 1,
+            network: [None; 2],
+            sidecars: [sidecar.clone(), sidecar],
+            left: faults,
+            broken: None,
+        };
+        world.step(Step::Win(0), flaw).unwrap();
+        world
+    }
+
+    /// Changes the world; `None` where the step is not possible.
+    pub fn step(&mut self, step: Step, flaw: Flaw) -> Option<()> {
+        match step {
+            Step::Tick => self.tick()?,
+            Step::Expire(i) => {
+                self.sessions[i].filter(|arrived| self.now >= arrived + SESSION)?;
+                self.sessions[i] = None;
+                self.owner = self.owner.filter(|owner| *owner != i);
+            }
+            Step::Notice(i) => {
+                let me = &mut self.sidecars[i];
+                let told = me.process == Process::Up && self.sessions[i].is_none();
+                let overdue = me.process == Process::Cut
+                    && me.lease.is_some_and(|held| seconds(self.now) >= held.renewed + seconds(SESSION));
+                me.lease.filter(|_| told || overdue)?;
+                me.lease = None;
+            }
+            Step::Join(i) => {
+                let lost = self.sidecars[i].process == Process::Up && self.sidecars[i].lease.is_none();
+                (lost && (self.sessions[i].is_none() || self.owner == Some(i))).then_some(())?;
+                self.sessions[i] = Some(self.now);
+                self.owner = self.owner.filter(|owner| *owner != i);
+            }
+            Step::Win(i) => {
+                let me = &mut self.sidecars[i];
+                let member = me.process == Process::Up && self.sessions[i].is_some();
+                (member && self.owner.is_none() && me.lease.is_none()).then_some(())?;
+                self.owner = Some(i);
+                self.sessions[i] = Some(self.now);
+                me.wins += 1;
+                me.lease = Some(Held { term: me.wins, renewed: seconds(self.now) });
+                me.read_early = self.last_epoch;
+                me.fenced = false;
+            }
+            Step::Work(i) => self.work(i, flaw)?,
+            Step::Finish(i) => self.finish(i)?,
+            Step::CommitTimesOut(i, committed) => self.commit_times_out(i, committed)?,
+            Step::Act(i, lagging) => self.act(i, lagging, flaw)?,
+            Step::Expand(i) => {
+                self.left.plans = self.left.plans.checked_sub(1)?;
+                self.idle(i)?;
+                let generation = self.topics.generation;
+                self.wanted = ASKED;
+                self.begin_plan(i, generation)?;
+            }
+            Step::Arrive(i) => self.arrive(i, flaw)?,
+            Step::Vanish(i) => drop(self.network[i].take()?),
+            Step::Pause(i) => {
+                self.left.pauses = self.left.pauses.checked_sub(1)?;
+                self.becomes(i, &[Process::Up], Process::Paused)?;
+            }
+            Step::Cut(i) => {
+                self.left.cuts = self.left.cuts.checked_sub(1)?;
+                self.becomes(i, &[Process::Up], Process::Cut)?;
+            }
+            Step::Heal(i) => self.becomes(i, &[Process::Paused, Process::Cut], Process::Up)?,
+            Step::Crash(i) => {
+                self.left.ends = self.left.ends.checked_sub(1)?;
+                self.becomes(i, &[Process::Up, Process::Paused], Process::Gone)?;
+                self.sidecars[i].call = None;
+            }
+            Step::Leave(i) => {
+                self.left.ends = self.left.ends.checked_sub(1)?;
+                self.idle(i)?;
+                self.becomes(i, &[Process::Up], Process::Gone)?;
+                let me = &mut self.sidecars[i];
+                me.leadership.on(Event::StepDown);
+                me.lease = None;
+                self.sessions[i] = None;
+                self.owner = self.owner.filter(|owner| *owner != i);
+            }
+            Step::Learn(i) => {
+                self.left.models = self.left.models.checked_sub(1)?;
+                self.idle(i)?;
+                let me = &mut self.sidecars[i];
+                me.model = Fingerprint(1);
+                me.leadership.on(Event::Model(me.model));
+            }
+            Step::Grow => {
+                self.left.growths = self.left.growths.checked_sub(1)?;
+                let input = self.topics.input + 1;
+                self.change(Topics { input, ..self.topics });
+            }
+            Step::Recreate => {
+                self.left.recreations = self.left.recreations.checked_sub(1)?;
+                self.wanted = 1;
+                self.recreated = Some(self.now);
+                self.change(Topics { generation: self.topics.generation + 1, input: 1, internal: 1 });
+            }
+        }
+        Some(())
+    }
+
+    fn tick(&mut self) -> Option<()> {
+        let next = self.now + 1;
+        // What is on its way arrives in time, or not at all.
+        self.network.iter().flatten().all(|request| next < request.until).then_some(())?;
+        self.now = next;
+        for i in BOTH {
+            let me = &mut self.sidecars[i];
+            // Who has given up its membership by itself has to join anew.
+            let member = self.sessions[i].is_some() && (self.owner != Some(i) || me.lease.is_some());
+            if me.process == Process::Up && member {
+                self.sessions[i] = Some(next);
+                me.lease = me.lease.map(|held| Held { renewed: seconds(next), ..held });
+            }
+        }
+        Some(())
+    }
+
+    fn change(&mut self, topics: Topics) {
+        self.before = self.topics;
+        self.topics = topics;
+        self.changed = self.now;
+        self.wanted = self.wanted.max(topics.input);
+    }
+
+    fn becomes(&mut self, i: usize, from: &[Process], to: Process) -> Option<()> {
+        from.contains(&self.sidecars[i].process).then(|| self.sidecars[i].process = to)
+    }
+
+    fn runs(&self, i: usize) -> Option<()> {
+        matches!(self.sidecars[i].process, Process::Up | Process::Cut).then_some(())
+    }
+
+    /// Runs, and waits for no call.
+    fn idle(&self, i: usize) -> Option<()> {
+        self.runs(i).filter(|()| self.sidecars[i].call.is_none() && self.network[i].is_none())
+    }
+
+    /// Asks the code under test what to do, and does it or begins it.
+    fn work(&mut self, i: usize, flaw: Flaw) -> Option<()> {
+        self.idle(i)?;
+        let (now, last_epoch, unfinished) = (seconds(self.now), self.last_epoch, self.unfinished);
+        let me = &mut self.sidecars[i];
+        if me.fenced && flaw == Flaw::FencedForGood {
+            return None;
+        }
+        match me.leadership.next(now, me.lease) {
+            Action::Follow | Action::Wait => return None,
+            Action::Lead { .. } => {
+                let inherited = me.inherited?;
+                self.begin_plan(i, inherited.generation)?;
+            }
+            Action::DropWriter => {
+                me.writer = None;
+                me.plan = None;
+            }
+            Action::InitWriter { term, .. } => me.call = Some(Call::Init { term }),
+            Action::ReadLog { term } => {
+                let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { last_epoch };
+                me.inherited = unfinished;
+                me.leadership.on(Event::LogRead { term, last_epoch });
+            }
+            Action::CommitStandingIntent { term, epoch, fingerprint, .. } => {
+                self.begin_commit(i, term, epoch, Intent::Standing(fingerprint));
+            }
+        }
+        Some(())
+    }
+
+    fn begin_plan(&mut self, i: usize, generation: u8) -> Option<()> {
+        let me = &mut self.sidecars[i];
+        let epoch = me.leadership.begin_plan(seconds(self.now), me.lease, me.model).ok()?;
+        me.plan = None;
+        me.inherited = None;
+        let term = me.lease?.term;
+        self.begin_commit(i, term, epoch, Intent::Operator { generation });
+        Some(())
+    }
+
+    /// The group checks the member; the producer's epoch is checked here and again at the end.
+    fn begin_commit(&mut self, i: usize, term: u64, epoch: u64, intent: Intent) {
+        let failure = match self.sidecars[i].writer {
+            writer if writer != Some(self.producer) => Some(Failure::Fenced),
+            _ if self.sessions[i].is_none() => Some(Failure::NotMember),
+            _ => None,
+        };
+        match failure {
+            Some(failure) => self.fail(i, term, failure),
+            None => self.sidecars[i].call = Some(Call::Commit { term, epoch, intent }),
+        }
+    }
+
+    fn fail(&mut self, i: usize, term: u64, failure: Failure) {
+        let me = &mut self.sidecars[i];
+        me.fenced |= failure == Failure::Fenced;
+        me.leadership.on(Event::Failed { term, failure, at: seconds(self.now) });
+    }
+
+    fn finish(&mut self, i: usize) -> Option<()> {
+        self.runs(i)?;
+        match self.sidecars[i].call.take()? {
+            Call::Init { term } => {
+                self.producer += 1;
+                let me = &mut self.sidecars[i];
+                me.writer = Some(self.producer);
+                me.leadership.on(Event::WriterReady { term });
+            }
+            Call::Commit { term, epoch, intent } if self.sidecars[i].writer == Some(self.producer) => {
+                self.append(i, epoch, intent);
+                let me = &mut self.sidecars[i];
+                me.leadership.on(Event::IntentCommitted { term, epoch });
+                if let Intent::Operator { generation } = intent {
+                    me.plan = Some(Plan { epoch, generation });
+                }
+            }
+            Call::Commit { term, .. } => self.fail(i, term, Failure::Fenced),
+            Call::Send(request) => self.network[i] = Some(Request { until: self.now + SESSION, ..request }),
+        }
+        Some(())
+    }
+
+    fn commit_times_out(&mut self, i: usize, committed: bool) -> Option<()> {
+        self.left.timeouts = self.left.timeouts.checked_sub(1)?;
+        self.runs(i)?;
+        let Call::Commit { term, epoch, intent } = self.sidecars[i].call.take()? else { return None };
+        if committed && self.sidecars[i].writer == Some(self.producer) {
+            self.append(i, epoch, intent);
+        }
+        self.fail(i, term, Failure::TimedOut);
+        Some(())
+    }
+
+    fn append(&mut self, i: usize, epoch: u64, intent: Intent) {
+        if epoch <= self.last_epoch {
+            self.broken = Some(Broken::EpochReused);
+        }
+        self.last_epoch = epoch;
+        match intent {
+            Intent::Standing(fingerprint) => self.standing = Some((i, fingerprint)),
+            Intent::Operator { generation } => self.unfinished = Some(Plan { epoch, generation }),
+        }
+    }
+
+    /// Observes, plans, asks whether the request may go out, and sends it.
+    fn act(&mut self, i: usize, lagging: bool, flaw: Flaw) -> Option<()> {
+        self.idle(i)?;
+        let lags = self.now <= self.changed + LAG;
+        let seen = if lagging { Some(self.before).filter(|_| lags && self.before != self.topics)? } else { self.topics };
+        let now = seconds(self.now);
+        let me = &mut self.sidecars[i];
+        let leads = matches!(me.leadership.clone().next(now, me.lease), Action::Lead { .. });
+        (leads || flaw == Flaw::IgnoresMargin).then_some(())?;
+        let (input, internal) = match me.plan {
+            Some(plan) => {
+                let void = plan.generation != seen.generation && flaw != Flaw::IgnoresTopicIds;
+                if void || seen.internal >= ASKED {
+                    return self.end_plan(i, plan);
+                }
+                (ASKED, ASKED)
+            }
+            None => (0, seen.input),
+        };
+        (seen.internal < internal).then_some(())?;
+        let left = me.leadership.may_send(now, me.lease, me.model, me.plan.map(|plan| plan.epoch));
+        let until = match left {
+            Ok(left) => self.now + u8::try_from(left.as_secs()).unwrap(),
+            Err(Refusal::MarginSpent) if flaw == Flaw::IgnoresMargin => self.now + SESSION,
+            Err(Refusal::OtherModel) if me.plan.is_some() => return self.begin_plan(i, seen.generation),
+            Err(_) => return None,
+        };
+        let generation = seen.generation;
+        let request = Request { input, internal, generation, fingerprint: me.model, allowed: self.now, until };
+        if flaw == Flaw::SendsLate {
+            me.call = Some(Call::Send(request));
+        } else {
+            self.network[i] = Some(request);
+        }
+        Some(())
+    }
+
+    /// The outcome is committed; if that fails, whoever leads next does it.
+    fn end_plan(&mut self, i: usize, plan: Plan) -> Option<()> {
+        let term = self.sidecars[i].lease?.term;
+        if self.sidecars[i].writer != Some(self.producer) {
+            self.sidecars[i].plan = None;
+            self.fail(i, term, Failure::Fenced);
+            return Some(());
+        }
+        let me = &mut self.sidecars[i];
+        me.plan = None;
+        me.leadership.on(Event::OutcomeCommitted { term, epoch: plan.epoch });
+        self.unfinished = self.unfinished.filter(|unfinished| unfinished.epoch != plan.epoch);
+        Some(())
+    }
+
+    /// The controller carries the request out: it grows what it can.
+    fn arrive(&mut self, i: usize, flaw: Flaw) -> Option<()> {
+        let request = self.network[i].take()?;
+        let exclusive = self.owner.is_none_or(|owner| owner == i) && self.standing == Some((i, request.fingerprint));
+        if !exclusive && flaw != Flaw::SendsLate {
+            self.broken = Some(Broken::NotExclusive);
+        }
+        let grown = Topics {
+            input: self.topics.input.max(request.input),
+            internal: self.topics.internal.max(request.internal),
+            ..self.topics
+        };
+        // CreatePartitions names topics and not their ids, so that a topic is recreated while a request is on its way cannot be helped.
+        // But such a request is not older than a session.
+        let helpless = self.recreated.is_some_and(|at| at + LAG >= request.allowed) && self.now < request.allowed + SESSION;
+        if grown.internal > self.topics.internal.max(self.wanted) && !helpless {
+            self.broken = Some(Broken::Overgrown);
+        }
+        if grown != self.topics {
+            self.change(grown);
+        }
+        Some(())
+    }
+
+    /// From here on nothing goes wrong: does a leader mend everything?
+    pub fn is_repaired_in_the_end(&self, flaw: Flaw) -> bool {
+        let mut world = self.clone();
+        // Even if nothing is left to do now: the next growth has to be followed.
+        world.change(Topics { input: world.topics.input + 1, ..world.topics });
+        for _ in 0..4 * SESSION {
+            while BOTH.iter().any(|i| REPAIR.iter().any(|step| world.step(step(*i), flaw).is_some())) {
+                if world.topics.internal >= world.topics.input && world.unfinished.is_none() {
+                    return true;
+                }
+            }
+            if world.tick().is_none() {
+                return false;
+            }
+        }
+        false
+    }
+}
