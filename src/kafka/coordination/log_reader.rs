@@ -1,5 +1,6 @@
 //! Reading the coordinator topic: what is committed, from the beginning on.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -27,6 +28,9 @@ const SETTINGS: &[(&str, &str)] = &[
 
 /// Records that one call hands out at most, so that it comes to an end.
 const BATCH: usize = 1000;
+
+/// Between two attempts to read a topic that is not there.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// A committed record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +69,10 @@ pub struct LogReader {
     /// The offset to read next; `None` at the beginning.
     next: Option<i64>,
     position: Position,
+    /// Reading has begun.
+    assigned: bool,
+    /// When the topic was last found to be another one.
+    restarted: Option<Instant>,
     /// An error that came after records of the same call.
     pending: Option<LogError>,
 }
@@ -80,16 +88,16 @@ impl LogReader {
         let mut config = coordination.config(SETTINGS)?;
         // librdkafka wants a group for any reader. It is never joined, and the user has rights on this one.
         config.set("group.id", coordination.name());
-        let reader = Self {
+        Ok(Self {
             consumer: create(&config, Quiet)?,
             topic: coordination.name().to_owned(),
             id,
             next: None,
             position: coordination.position.clone(),
+            assigned: false,
+            restarted: None,
             pending: None,
-        };
-        reader.assign()?;
-        Ok(reader)
+        })
     }
 
     /// New records, in order. Waits for the first one until the timeout; none is no error, and neither is a broker out of reach.
@@ -121,8 +129,10 @@ impl LogReader {
     /// The broker tells the end of a topic only after `fetch.wait.max.ms` (500), twice that if the reader was at the end before. A
     /// leader is faster with [`read_through`](Self::read_through).
     pub fn read_to_end(&mut self, timeout: Duration) -> Result<Vec<LogRecord>, LogError> {
-        // An end that was seen before may be an old one. Beginning anew at the same place discards it.
-        self.assign().map_err(LogError::Other)?;
+        if self.assigned {
+            // An end that was seen before may be an old one. Beginning anew at the same place discards it.
+            self.assign().map_err(LogError::Other)?;
+        }
         self.read_while(timeout, |step| !matches!(step, Step::End))
     }
 
@@ -176,6 +186,7 @@ impl LogReader {
     }
 
     fn step(&mut self, wait: Duration) -> Result<Step, LogError> {
+        let wait = if self.assigned { wait } else { self.begin(wait)? };
         let code = match self.consumer.poll(wait) {
             None => return Ok(Step::Nothing),
             Some(Err(RdKafkaError::PartitionEOF(_))) => return Ok(Step::End),
@@ -215,11 +226,30 @@ impl LogReader {
     fn restart(&mut self) -> Result<(), LogError> {
         self.next = None;
         self.position.set(0);
-        self.assign().map_err(LogError::Other)?;
+        self.assigned = false;
+        self.restarted = Some(Instant::now());
         Err(LogError::Restarted)
     }
 
-    fn assign(&self) -> Result<(), KafkaError> {
+    /// Begins reading and tells how much of the time is left.
+    fn begin(&mut self, wait: Duration) -> Result<Duration, LogError> {
+        let deadline = Instant::now() + wait;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        if let Some(restarted) = self.restarted {
+            // A topic that is missing must not keep a processor busy.
+            thread::sleep(left().min(RESTART_PAUSE.saturating_sub(restarted.elapsed())));
+        }
+        // A reader that knows the leader begins half a second earlier. It comes to know it anyway.
+        if let Err(error) = self.consumer.fetch_metadata(Some(&self.topic), left()) {
+            debug!(%error, "reading begins without knowing the leader of the coordinator topic");
+        }
+        self.assign().map_err(LogError::Other)?;
+        Ok(left())
+    }
+
+    /// Begins reading, or begins anew, at the next offset.
+    fn assign(&mut self) -> Result<(), KafkaError> {
+        self.assigned = true;
         let list = partition_at(&self.topic, self.next.map_or(Offset::Beginning, Offset::Offset))?;
         self.consumer
             .assign(&list)

@@ -32,8 +32,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("max.poll.interval.ms", "15000"),
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
-    // A topic that was deleted or grown is noticed within this time.
-    ("topic.metadata.refresh.interval.ms", "5000"),
+    // A topic that was deleted, grown, or created on another broker just now is noticed within this time.
+    ("topic.metadata.refresh.interval.ms", "1000"),
     // A commit that is not answered within the session is of no use.
     ("socket.timeout.ms", "10000"),
     ("auto.offset.reset", "latest"),

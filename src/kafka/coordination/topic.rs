@@ -8,6 +8,7 @@ use super::denied;
 use crate::kafka::client::Client;
 use crate::kafka::port::{Cluster as _, ErrorClass, KafkaError, TopicError, TopicId, TopicState};
 
+const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
 const TOPIC_ALREADY_EXISTS: i16 = 36;
 const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 const CLUSTER_AUTHORIZATION_FAILED: i16 = 31;
@@ -57,23 +58,27 @@ pub fn ensure(
         }
     };
     if !created {
-        check_policy(&mut client, name, left())?;
+        check_policy(&mut client, name, &left)?;
     }
     Ok(CoordinatorTopic { id, created })
 }
 
-fn check_policy(client: &mut Client, name: &str, timeout: Duration) -> Result<(), KafkaError> {
-    match client.topic_setting(name, "cleanup.policy", timeout)? {
-        Ok(Some(policy)) if policy != "compact" => Err(KafkaError::new(
-            ErrorClass::Config,
-            format!(
-                "the coordinator topic {name} has cleanup.policy={policy}, so Kafka would delete what the sidecars have to remember; \
-                 set it to compact"
-            ),
-        )),
-        Ok(_) => Ok(()),
-        Err(error) if error.code == TOPIC_AUTHORIZATION_FAILED => Err(denied("DESCRIBE_CONFIGS", "topic", name)),
-        Err(error) => Err(of_topic("the settings of the coordinator topic", name, "cannot be read", &error)),
+fn check_policy(client: &mut Client, name: &str, left: &dyn Fn() -> Duration) -> Result<(), KafkaError> {
+    loop {
+        match client.topic_setting(name, "cleanup.policy", left())? {
+            Ok(Some(policy)) if policy != "compact" => {
+                let message = format!(
+                    "the coordinator topic {name} has cleanup.policy={policy}, so Kafka would delete what the sidecars have to \
+                     remember; set it to compact"
+                );
+                return Err(KafkaError::new(ErrorClass::Config, message));
+            }
+            Ok(_) => return Ok(()),
+            // Another broker may not know yet what one has created just now.
+            Err(error) if error.code == UNKNOWN_TOPIC_OR_PARTITION && !left().is_zero() => thread::sleep(PAUSE),
+            Err(error) if error.code == TOPIC_AUTHORIZATION_FAILED => return Err(denied("DESCRIBE_CONFIGS", "topic", name)),
+            Err(error) => return Err(of_topic("the settings of the coordinator topic", name, "cannot be read", &error)),
+        }
     }
 }
 

@@ -28,6 +28,9 @@ const SETTINGS: &[(&str, &str)] = &[
 /// One wait for delivery reports. rdkafka's poll always takes all of its time.
 const TICK: Duration = Duration::from_millis(1);
 
+/// How long aborting waits before the delivery reports are looked at again.
+const ABORT_SLICE: Duration = Duration::from_millis(50);
+
 /// A transaction that was not committed, or of which it is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
@@ -95,9 +98,8 @@ impl Writer {
             Ok(()) => Ok(self.producer.context().last()),
             Err(RdKafkaError::Transaction(error)) if error.txn_requires_abort() => {
                 let error = self.explain(&RdKafkaError::Transaction(error));
-                if let Err(abort) = self.producer.abort_transaction(left()) {
-                    debug!(%abort, "a transaction that was not aborted");
-                    self.finished = Some(CommitError::TimedOut);
+                if !self.abort(&left) {
+                    self.finished = Some(error.clone());
                 }
                 Err(error)
             }
@@ -132,10 +134,32 @@ impl Writer {
             self.producer.send_offsets_to_transaction(&offsets, group.get(), left())?;
         }
         // Committing polls as well, but a tenth of a second at a time.
-        while self.producer.in_flight_count() > 0 && left() > TICK {
+        self.take_reports(left);
+        self.producer.commit_transaction(left())
+    }
+
+    /// Tells whether the next transaction may begin.
+    fn abort(&self, left: &dyn Fn() -> Duration) -> bool {
+        loop {
+            // It waits for the delivery reports, which somebody has to take meanwhile, so it is called in slices.
+            self.take_reports(&|| left().min(ABORT_SLICE));
+            match self.producer.abort_transaction(left().min(ABORT_SLICE)) {
+                Ok(()) => return true,
+                Err(RdKafkaError::Transaction(error)) if error.is_retriable() && left() > TICK => {}
+                Err(error) => {
+                    debug!(%error, "a transaction that was not aborted");
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Takes delivery reports until none is missing, or the time is over.
+    fn take_reports(&self, left: &dyn Fn() -> Duration) {
+        let deadline = Instant::now() + left();
+        while self.producer.in_flight_count() > 0 && Instant::now() < deadline {
             self.producer.poll(TICK);
         }
-        self.producer.commit_transaction(left())
     }
 
     fn explain(&self, error: &RdKafkaError) -> CommitError {

@@ -151,6 +151,21 @@ fn only_the_owner_of_partition_0_leads() {
 }
 
 #[test]
+fn nobody_leads_while_the_topic_is_gone() {
+    let cluster = Cluster::shared();
+    let coordination = coordination(&cluster.bootstrap(), "elect-deleted");
+    coordination.ensure_topic(TIMEOUT).unwrap();
+    let leader = Member::lead(&coordination);
+    cluster.admin().delete(&[coordination.name()]);
+    leader.wait_for(|event| matches!(event, MembershipEvent::Lost { term: 1, .. }));
+    assert_eq!(leader.held(), None);
+    assert!(coordination.ensure_topic(TIMEOUT).unwrap().created);
+    leader.wait_for(|event| *event == MembershipEvent::Won { term: 2 });
+    let metadata = leader.membership.lease().group_metadata(2);
+    coordination.writer(TIMEOUT).unwrap().commit(&[record("a", "1")], metadata.as_ref(), TIMEOUT).unwrap();
+}
+
+#[test]
 fn rights_that_are_missing_are_named() {
     let cluster = Cluster::builder().user("sidecar", "secret").start();
     let settings = [
