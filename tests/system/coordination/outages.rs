@@ -15,12 +15,18 @@ fn a_lease_runs_out_while_the_broker_is_silent() {
     coordination.ensure_topic(TIMEOUT).unwrap();
     let leader = Member::lead(&coordination);
     let mut writer = coordination.writer(TIMEOUT).unwrap();
+    let mut reader = coordination.reader(None).unwrap();
+    assert_eq!(reader.read_to_end(TIMEOUT), Ok(Vec::new()));
     cluster.pause(1);
     let paused = Instant::now();
     let metadata = leader.membership.lease().group_metadata(1);
     let late = writer.commit(&[record("a", "1")], metadata.as_ref(), Duration::from_secs(1));
     assert_eq!(late, Err(CommitError::TimedOut));
     assert!(writer.is_finished());
+    assert_eq!(reader.poll(Duration::ZERO), Ok(Vec::new()));
+    // Neither waits for the broker to answer.
+    drop(writer);
+    drop(reader);
     // Whether or not the client has given up the partition by itself: the margin is gone, and no proof is younger than the pause.
     let margin = || leader.held().map_or(Duration::ZERO, |held| held.margin(Instant::now()));
     wait::until(PATIENCE, "the margin to run out", || margin().is_zero().then_some(()));
