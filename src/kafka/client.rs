@@ -52,34 +52,35 @@ impl Client {
     ///
     /// `settings` are those of librdkafka (`kafka.*` without the prefix); `client_id` holds unless they name another one.
     pub fn connect(bootstrap: &str, settings: &BTreeMap<String, String>, client_id: &str) -> Result<Self, KafkaError> {
-        let refuse = |message: String| Err(KafkaError::new(ErrorClass::Config, message));
-        if let Some((key, why)) = OWNED.iter().find(|(key, _)| settings.contains_key(*key)) {
-            return refuse(format!("the setting kafka.{key} cannot be used: {why}"));
-        }
-        if bootstrap.trim().is_empty() {
-            return refuse("bootstrap.servers is empty; name at least one broker as host:port".to_owned());
-        }
-        let mechanism = settings.get("sasl.mechanism").or_else(|| settings.get("sasl.mechanisms"));
-        if mechanism.is_some_and(|name| name.eq_ignore_ascii_case("OAUTHBEARER"))
-            && settings.get("enable.sasl.oauthbearer.unsecure.jwt").is_none_or(|on| on != "true")
-        {
-            return refuse(
-                "kafka.sasl.mechanism=OAUTHBEARER is not supported; use PLAIN, SCRAM or a client certificate".to_owned(),
-            );
-        }
-        let mut config = ClientConfig::new();
-        for (key, value) in DEFAULTS {
-            config.set(*key, *value);
-        }
-        config.set("client.id", client_id);
-        for (key, value) in settings {
-            config.set(key, value);
-        }
-        config.set("bootstrap.servers", bootstrap).set("log.queue", "true");
-        match Handle::new(&config) {
-            Ok(handle) => Ok(Self { handle, config, bootstrap: bootstrap.to_owned(), heard: Heard::default() }),
-            Err(fault) => refuse(format!("the Kafka client refuses its settings (kafka.*): {}", fault.reason)),
-        }
+        let mut config = client_config(bootstrap, settings, client_id)?;
+        config.set("log.queue", "true");
+        let handle = Handle::new(&config).map_err(|fault| settings_refused(&fault))?;
+        Ok(Self { handle, config, bootstrap: bootstrap.to_owned(), heard: Heard::default() })
+    }
+
+    /// Creates a topic with as many replicas as the brokers give by default.
+    pub(super) fn create_topic(
+        &mut self,
+        topic: &str,
+        partitions: u32,
+        settings: &[(&str, &str)],
+        timeout: Duration,
+    ) -> Result<Result<(), TopicError>, KafkaError> {
+        let outcome = self.handle.create_topic(topic, partitions, settings, timeout);
+        let answer = self.settle(&format!("creating the topic {topic} (the outcome is not known)"), timeout, outcome)?;
+        Ok(answer.map_err(|fault| topic_error(&fault)))
+    }
+
+    /// One setting of a topic, as it is in force; `None` if the broker does not know it.
+    pub(super) fn topic_setting(
+        &mut self,
+        topic: &str,
+        key: &str,
+        timeout: Duration,
+    ) -> Result<Result<Option<String>, TopicError>, KafkaError> {
+        let outcome = self.handle.topic_setting(topic, key, timeout);
+        let answer = self.settle(&format!("reading the settings of the topic {topic}"), timeout, outcome)?;
+        Ok(answer.map_err(|fault| topic_error(&fault)))
     }
 
     /// Starts over with new connections. A broker that has just come back may answer that the cluster has no broker at all;
@@ -176,6 +177,42 @@ impl Cluster for Client {
         // Asked for by name, a group that does not exist is "Dead".
         Ok(found.filter(|group| group.state != "Dead"))
     }
+}
+
+/// What every client of this cluster has in common: the defaults above, and what the user says.
+pub(super) fn client_config(
+    bootstrap: &str,
+    settings: &BTreeMap<String, String>,
+    client_id: &str,
+) -> Result<ClientConfig, KafkaError> {
+    let refuse = |message: String| Err(KafkaError::new(ErrorClass::Config, message));
+    if let Some((key, why)) = OWNED.iter().find(|(key, _)| settings.contains_key(*key)) {
+        return refuse(format!("the setting kafka.{key} cannot be used: {why}"));
+    }
+    if bootstrap.trim().is_empty() {
+        return refuse("bootstrap.servers is empty; name at least one broker as host:port".to_owned());
+    }
+    let mechanism = settings.get("sasl.mechanism").or_else(|| settings.get("sasl.mechanisms"));
+    if mechanism.is_some_and(|name| name.eq_ignore_ascii_case("OAUTHBEARER"))
+        && settings.get("enable.sasl.oauthbearer.unsecure.jwt").is_none_or(|on| on != "true")
+    {
+        return refuse("kafka.sasl.mechanism=OAUTHBEARER is not supported; use PLAIN, SCRAM or a client certificate".to_owned());
+    }
+    let mut config = ClientConfig::new();
+    for (key, value) in DEFAULTS {
+        config.set(*key, *value);
+    }
+    config.set("client.id", client_id);
+    for (key, value) in settings {
+        config.set(key, value);
+    }
+    config.set("bootstrap.servers", bootstrap);
+    Ok(config)
+}
+
+/// The error of a client that could not be made.
+pub(super) fn settings_refused(fault: &Fault) -> KafkaError {
+    KafkaError::new(ErrorClass::Config, format!("the Kafka client refuses its settings (kafka.*): {}", fault.reason))
 }
 
 /// A topic without a usable answer.

@@ -3,6 +3,7 @@
 //! [`port`] is what the rest of the program may ask; [`Client`] answers it over librdkafka.
 
 mod client;
+pub mod coordination;
 mod errors;
 pub mod group_bytes;
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Handle {
 
 /// # Safety
 /// `result` is live.
-unsafe fn created(result: *const sys::rd_kafka_topic_result_t) -> (String, Result<(), Fault>) {
+pub(super) unsafe fn created(result: *const sys::rd_kafka_topic_result_t) -> (String, Result<(), Fault>) {
     // SAFETY: all that is read belongs to the result.
     unsafe {
         let name = text(sys::rd_kafka_topic_result_name(result));

@@ -5,9 +5,13 @@
 //! call waits. Every pointer that comes back is checked, every text is copied, every error code is read as a plain number.
 #![allow(unsafe_code, reason = "the one module that calls librdkafka")]
 
+mod commit;
 mod create;
 mod describe;
 mod groups;
+mod topics;
+
+pub use commit::commit_async;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -29,6 +33,12 @@ pub mod local {
     pub const TRANSPORT: i32 = -195;
     /// A host name does not resolve.
     pub const RESOLVE: i32 = -193;
+    /// The topic is not there.
+    pub const UNKNOWN_TOPIC: i32 = -188;
+    /// The partition is not there.
+    pub const UNKNOWN_PARTITION: i32 = -190;
+    /// The offset to read is gone, and no other was to be chosen.
+    pub const AUTO_OFFSET_RESET: i32 = -140;
     /// No broker is connected.
     pub const ALL_BROKERS_DOWN: i32 = -187;
     /// An argument or setting is not valid.
@@ -51,6 +61,14 @@ pub mod local {
 // enumeration does not have.
 unsafe extern "C" {
     fn rd_kafka_err2str(code: c_int) -> *const c_char;
+    fn rd_kafka_ConfigResource_error(resource: *const sys::rd_kafka_ConfigResource_t) -> c_int;
+    fn rd_kafka_commit_queue(
+        rk: *mut sys::rd_kafka_t,
+        offsets: *const sys::rd_kafka_topic_partition_list_t,
+        queue: *mut sys::rd_kafka_queue_t,
+        callback: *const c_void,
+        opaque: *mut c_void,
+    ) -> c_int;
     fn rd_kafka_error_code(error: *const sys::rd_kafka_error_t) -> c_int;
     fn rd_kafka_event_error(event: *mut sys::rd_kafka_event_t) -> c_int;
     fn rd_kafka_list_groups(
@@ -365,7 +383,8 @@ impl Options {
             sys::rd_kafka_AdminOptions_set_opaque(options.0.as_ptr(), ticket);
         }
         options.set(sys::rd_kafka_AdminOptions_set_request_timeout, millis(timeout))?;
-        if operation == sys::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_CREATEPARTITIONS {
+        use sys::rd_kafka_admin_op_t::{RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, RD_KAFKA_ADMIN_OP_CREATETOPICS};
+        if matches!(operation, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS | RD_KAFKA_ADMIN_OP_CREATETOPICS) {
             // Above zero, so that a time-out in the controller is told and not taken for success.
             options.set(sys::rd_kafka_AdminOptions_set_operation_timeout, millis(timeout))?;
         }
@@ -450,7 +469,7 @@ unsafe fn items<'a, T>(first: *const T, count: usize) -> &'a [T] {
 }
 
 /// A setting that librdkafka refuses, without its value, which may be a secret.
-fn refused(error: KafkaError) -> Fault {
+pub fn refused(error: KafkaError) -> Fault {
     let reason = match error {
         KafkaError::ClientConfig(_, reason, key, _) => format!("{key}: {reason}"),
         other => other.to_string(),
