@@ -138,6 +138,11 @@ impl Counts {
         self.known.iter().map(|(topic, known)| (topic.clone(), known.partitions)).collect()
     }
 
+    /// Ids of the topics that exist, where the broker tells.
+    pub fn ids(&self) -> BTreeMap<String, TopicId> {
+        self.known.iter().filter_map(|(topic, known)| Some((topic.clone(), known.id?))).collect()
+    }
+
     /// Best known count of one topic.
     pub fn get(&self, topic: &str) -> Option<u32> {
         self.known.get(topic).map(|known| known.partitions)

@@ -3,31 +3,28 @@
 //! Every call to the cluster blocks and is bounded, and the loop makes one call at a time, so there is never more than one
 //! request in flight.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::autoscaler::backoff;
+use crate::autoscaler::lead::{Begun, Loop, assignor_error, model};
 use crate::autoscaler::machine::{Machine, Rules};
-use crate::autoscaler::state::{Command, State};
+use crate::autoscaler::state::Event;
 use crate::autoscaler::status::AssignorError;
 use crate::autoscaler::words;
 use crate::config::settings::OnError;
-use crate::kafka::group_bytes::{self, Tasks};
+use crate::coordinator::Memory;
+use crate::coordinator::office::{Office, Standing};
+use crate::kafka::group_bytes::Tasks;
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, Reply};
 use crate::plan::partitioner::Keys;
-use crate::plan::{Planner, Question, Watched};
-use crate::topology::pattern::TopicPattern;
+use crate::plan::{Planner, Question};
 
 /// Bound of a request that reads.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bound of a CreatePartitions request; after it the counts are read again, whatever happened.
-const EXPAND_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often the group is looked at while it has to take up new partitions, and otherwise.
-const GROUP_PACE_SETTLING: Duration = Duration::from_millis(500);
-const GROUP_PACE: Duration = Duration::from_secs(30);
-/// How often all topics are listed, for pattern sources only; in between, topics are asked for by name.
-const LIST_PACE: Duration = Duration::from_secs(30);
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a follower waits for news before it looks whether it leads.
+const FOLLOW_PACE: Duration = Duration::from_millis(100);
 
 /// What others tell a running loop.
 pub enum Control {
@@ -72,8 +69,16 @@ pub trait Report: Send {
     fn group(&mut self, group: Result<Option<&Group>, &KafkaError>, tasks: Option<&Tasks>);
     /// The topics of the cluster could not be listed.
     fn list_failed(&mut self, error: &KafkaError);
-    /// A step is over: the events of the machine are to be taken.
-    fn step(&mut self, now: Duration, machine: &mut Machine);
+    /// A step is over, and these are the events of it.
+    fn step(&mut self, now: Duration, events: Vec<Event>, machine: &Machine);
+    /// This sidecar acts from now on.
+    fn leading(&mut self);
+    /// Another sidecar acts, or nobody; this is what is remembered of it. `enabled`: the flag as this sidecar has it.
+    fn following(&mut self, memory: &Memory, enabled: bool);
+    /// Something is wrong with leadership or memory.
+    fn trouble(&mut self, message: &str);
+    /// Name and text of what has happened since the last call.
+    fn take_history(&mut self) -> Vec<(String, String)>;
     /// The loop ends.
     fn ended(&mut self, ended: &Ended);
 }
@@ -103,14 +108,19 @@ pub struct Setup {
     pub baseline: BTreeMap<String, u32>,
     /// The topology, if it is known already; else it comes as [`Control::Topology`].
     pub planner: Option<Planner>,
+    /// Makes the office, with the moment that times are counted from; tried again while the cluster is out of reach.
+    pub office: MakeOffice,
 }
+
+/// See [`Setup::office`].
+pub type MakeOffice = Box<dyn FnMut(Instant) -> Result<Box<dyn Office>, KafkaError> + Send>;
 
 /// The loop of one application.
 pub struct Driver<C, R> {
-    cluster: C,
-    setup: Setup,
+    pub(super) cluster: C,
+    pub(super) setup: Setup,
     control: Receiver<Control>,
-    reporter: R,
+    pub(super) reporter: R,
     clock: Instant,
 }
 
@@ -125,21 +135,95 @@ impl<C: Cluster, R: Report> Driver<C, R> {
         if let Some(planner) = &self.setup.planner {
             self.reporter.topology(planner);
         }
-        let planner = self.meet_cluster().and_then(|()| self.await_topology());
-        let ended = match planner {
-            Err(ended) => ended,
-            Ok(planner) => {
-                let machine = Machine::new(self.setup.rules.clone(), planner, std::mem::take(&mut self.setup.baseline));
-                let watch = Watch::of(machine.planner());
-                let mut work = Loop { machine, watch, next_group: Duration::ZERO, rehearsed: false, driver: &mut self };
-                work.run()
+        let ended = match self.meet_cluster().and_then(|()| self.take_office()) {
+            Ok(mut office) => {
+                let ended = self.await_topology().map(|planner| self.serve(office.as_mut(), planner));
+                office.close();
+                ended.unwrap_or_else(|ended| ended)
             }
+            Err(ended) => ended,
         };
         self.reporter.ended(&ended);
         ended
     }
 
-    fn now(&self) -> Duration {
+    /// Follows and leads in turn.
+    fn serve(&mut self, office: &mut dyn Office, mut planner: Planner) -> Ended {
+        loop {
+            if let Err(ended) = self.follow(office, &mut planner) {
+                return ended;
+            }
+            self.reporter.leading();
+            match Loop::begin(self, office, planner) {
+                Ok(mut work) => match work.run() {
+                    Some(ended) => return ended,
+                    None => planner = work.into_planner(),
+                },
+                Err(Begun::Lost(same)) => planner = *same,
+                Err(Begun::Ended(ended)) => return ended,
+            }
+            self.reporter.following(office.memory(), self.setup.rules.enabled);
+        }
+    }
+
+    /// Returns once this sidecar leads.
+    fn follow(&mut self, office: &mut dyn Office, planner: &mut Planner) -> Result<(), Ended> {
+        let mut told = false;
+        let mut fingerprint = model(planner, &self.setup.rules);
+        loop {
+            let standing = office.turn(self.now(), fingerprint);
+            self.tell_troubles(office);
+            if matches!(standing, Standing::Leads { .. }) {
+                return Ok(());
+            }
+            if office.watch(FOLLOW_PACE) || !told {
+                told = true;
+                self.reporter.following(office.memory(), self.setup.rules.enabled);
+            }
+            while let Some(control) = self.told_before(Duration::ZERO) {
+                self.prepare(control)?;
+                if let Some(other) = self.setup.planner.take() {
+                    *planner = other;
+                }
+                fingerprint = model(planner, &self.setup.rules);
+                told = false;
+            }
+            if self.setup.on_error == OnError::Exit && assignor_error(office.memory()) != AssignorError::None {
+                return Err(Ended::AssignorError);
+            }
+        }
+    }
+
+    pub(super) fn tell_troubles(&mut self, office: &mut dyn Office) {
+        for trouble in office.troubles() {
+            self.reporter.trouble(&trouble);
+        }
+    }
+
+    /// Joins the other sidecars.
+    fn take_office(&mut self) -> Result<Box<dyn Office>, Ended> {
+        let mut attempt = 0;
+        loop {
+            match (self.setup.office)(self.clock) {
+                Ok(office) => return Ok(office),
+                Err(error) if needs_a_person(error.class) => return Err(Ended::Refused(error)),
+                Err(error) => self.reporter.unreachable(&error),
+            }
+            self.pause(&mut attempt)?;
+        }
+    }
+
+    /// Waits before the next attempt.
+    fn pause(&mut self, attempt: &mut u32) -> Result<(), Ended> {
+        let until = self.now().saturating_add(backoff::pause(*attempt, fastrand::f64()));
+        *attempt = attempt.saturating_add(1);
+        while let Some(control) = self.told_before(until) {
+            self.prepare(control)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn now(&self) -> Duration {
         self.clock.elapsed()
     }
 
@@ -152,11 +236,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
                 Err(error) if needs_a_person(error.class) => return Err(Ended::Refused(error)),
                 Err(error) => self.reporter.unreachable(&error),
             }
-            let until = self.now().saturating_add(backoff::pause(attempt, fastrand::f64()));
-            attempt = attempt.saturating_add(1);
-            while let Some(control) = self.told_before(until) {
-                self.prepare(control)?;
-            }
+            self.pause(&mut attempt)?;
         }
     }
 
@@ -185,7 +265,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
     }
 
     /// Takes in what is told before the machine exists.
-    fn prepare(&mut self, control: Control) -> Result<(), Ended> {
+    pub(super) fn prepare(&mut self, control: Control) -> Result<(), Ended> {
         match control {
             Control::Stop => return Err(Ended::Stopped),
             Control::Settings { rules, baseline, on_error } => {
@@ -204,7 +284,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
     }
 
     /// What is told before `until`, or nothing.
-    fn told_before(&self, until: Duration) -> Option<Control> {
+    pub(super) fn told_before(&self, until: Duration) -> Option<Control> {
         match self.control.recv_timeout(until.saturating_sub(self.now())) {
             Ok(control) => Some(control),
             Err(RecvTimeoutError::Timeout) => None,
@@ -214,171 +294,6 @@ impl<C: Cluster, R: Report> Driver<C, R> {
 }
 
 /// Only a change of configuration or rights helps, so waiting does not.
-fn needs_a_person(class: ErrorClass) -> bool {
+pub(super) fn needs_a_person(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Authentication | ErrorClass::Authorization | ErrorClass::TooOld | ErrorClass::Config)
-}
-
-/// Names to ask for.
-struct Watch {
-    names: Vec<String>,
-    patterns: Vec<TopicPattern>,
-    next_list: Duration,
-}
-
-impl Watch {
-    fn of(planner: &Planner) -> Self {
-        let Watched { names, patterns } = planner.watched();
-        Self { names: names.into_iter().collect(), patterns, next_list: Duration::ZERO }
-    }
-}
-
-struct Loop<'a, C, R> {
-    driver: &'a mut Driver<C, R>,
-    machine: Machine,
-    watch: Watch,
-    next_group: Duration,
-    rehearsed: bool,
-}
-
-impl<C: Cluster, R: Report> Loop<'_, C, R> {
-    fn run(&mut self) -> Ended {
-        loop {
-            match self.machine.command(self.driver.now()) {
-                Command::Observe { at } => match self.driver.told_before(at) {
-                    Some(Control::Stop) => return Ended::Stopped,
-                    Some(Control::Settings { rules, baseline, on_error }) => {
-                        let now = self.driver.now();
-                        self.driver.setup.on_error = on_error;
-                        self.machine.reconfigure(now, rules);
-                        self.machine.state_baseline(now, baseline);
-                    }
-                    Some(Control::Topology(planner)) => self.change_topology(*planner),
-                    Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),
-                    Some(Control::NoTopology(reason)) => self.driver.reporter.topology_failed(&reason),
-                    None => {
-                        if let Some(refused) = self.observe() {
-                            return Ended::Refused(refused);
-                        }
-                    }
-                },
-                Command::Expand { targets } => self.expand(&targets),
-            }
-            self.rehearse_once();
-            self.tell(); // what was done is told before the next request delays it
-            if self.look_at_group() {
-                self.tell();
-            }
-            if self.driver.setup.on_error == OnError::Exit && self.machine.assignor_error() != AssignorError::None {
-                return Ended::AssignorError;
-            }
-        }
-    }
-
-    fn tell(&mut self) {
-        let now = self.driver.now();
-        self.driver.reporter.step(now, &mut self.machine);
-    }
-
-    /// Reads all counts. Before the first time that this works, an error that only a person can mend is handed back.
-    fn observe(&mut self) -> Option<KafkaError> {
-        self.list_topics_when_due();
-        let started = Instant::now();
-        let answer = self.driver.cluster.describe_topics(&self.watch.names, READ_TIMEOUT);
-        let now = self.driver.now();
-        if let Err(error) = &answer
-            && needs_a_person(error.class)
-            && matches!(self.machine.state(), State::Starting)
-        {
-            return Some(error.clone());
-        }
-        self.driver.reporter.observed(now, started.elapsed(), &answer);
-        match answer {
-            Ok(seen) => self.machine.observed(now, &seen),
-            Err(_) => self.machine.observation_failed(now),
-        }
-        None
-    }
-
-    fn expand(&mut self, targets: &BTreeMap<String, u32>) {
-        let now = self.driver.now();
-        self.driver.reporter.requesting(now, targets);
-        let started = Instant::now();
-        let outcome = self.driver.cluster.create_partitions(targets, EXPAND_TIMEOUT);
-        let now = self.driver.now();
-        self.driver.reporter.replied(now, started.elapsed(), &outcome);
-        self.machine.replied(now, &outcome, fastrand::f64());
-    }
-
-    fn list_topics_when_due(&mut self) {
-        let now = self.driver.now();
-        if self.watch.patterns.is_empty() || now < self.watch.next_list {
-            return;
-        }
-        self.watch.next_list = now.saturating_add(LIST_PACE);
-        match self.driver.cluster.list_topics(READ_TIMEOUT) {
-            Ok(topics) => {
-                let mut names: BTreeSet<String> = self.watch.names.drain(..).collect();
-                let matches = |topic: &String| self.watch.patterns.iter().any(|pattern| pattern.matches(topic));
-                names.extend(topics.into_iter().filter(matches));
-                self.watch.names = names.into_iter().collect();
-            }
-            Err(error) => self.driver.reporter.list_failed(&error),
-        }
-    }
-
-    fn change_topology(&mut self, planner: Planner) {
-        self.driver.reporter.topology(&planner);
-        self.watch = Watch::of(&planner);
-        self.rehearsed = false;
-        let names: BTreeSet<String> = self.watch.names.iter().cloned().collect();
-        self.machine.change_topology(self.driver.now(), planner, &names);
-    }
-
-    /// Asks at start what would otherwise be asked in the moment of growth.
-    fn rehearse_once(&mut self) {
-        if !self.rehearsed && matches!(self.machine.state(), State::Steady) {
-            self.rehearsed = true;
-            let counts = self.machine.counts().partitions();
-            let questions = self.machine.planner().rehearse(&counts, &self.machine.knowledge());
-            self.driver.reporter.questions(questions);
-        }
-    }
-
-    /// Whether it was time to look.
-    fn look_at_group(&mut self) -> bool {
-        let now = self.driver.now();
-        let settling = matches!(self.machine.state(), State::Settling { .. });
-        if matches!(self.machine.state(), State::Starting | State::Expanding(_)) {
-            self.next_group = now;
-            return false;
-        }
-        if settling {
-            self.next_group = self.next_group.min(now.saturating_add(GROUP_PACE_SETTLING));
-        }
-        if now < self.next_group {
-            return false;
-        }
-        self.next_group = now.saturating_add(if settling { GROUP_PACE_SETTLING } else { GROUP_PACE });
-        match self.driver.cluster.describe_group(&self.driver.setup.application_id, READ_TIMEOUT) {
-            Ok(group) => {
-                let tasks = settled_tasks(group.as_ref());
-                self.driver.reporter.group(Ok(group.as_ref()), tasks.as_ref());
-                if let Some(tasks) = tasks {
-                    self.machine.group_observed(tasks.counts);
-                }
-            }
-            Err(error) => self.driver.reporter.group(Err(&error), None),
-        }
-        true
-    }
-}
-
-/// What the members own and run; `None` while the group has no say, because it is rebalancing.
-fn settled_tasks(group: Option<&Group>) -> Option<Tasks> {
-    let Some(group) = group else { return Some(Tasks::default()) };
-    match group.state.as_str() {
-        "Stable" => group_bytes::tasks(group).ok().filter(|tasks| !tasks.in_transition),
-        "Empty" => Some(Tasks::default()),
-        _ => None,
-    }
 }

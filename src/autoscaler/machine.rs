@@ -100,6 +100,17 @@ impl Machine {
         }
     }
 
+    /// The same, with repartition topics that are known to follow their inputs.
+    pub fn knowing(mut self, not_pinned: BTreeSet<String>) -> Self {
+        self.not_pinned = not_pinned;
+        self
+    }
+
+    /// The planner of the present topology, for another machine.
+    pub fn into_planner(self) -> Planner {
+        self.planner
+    }
+
     /// Where the application stands.
     pub fn state(&self) -> &State {
         &self.state

@@ -3,6 +3,7 @@
 mod backoff;
 pub mod counts;
 pub mod driver;
+mod lead;
 pub mod machine;
 pub mod state;
 pub mod status;

@@ -10,7 +10,9 @@ use super::kinds::Parsed;
 use super::layers::{Effective, Values};
 use super::raw;
 use super::redact::{self, KafkaProperties, Url};
-use super::settings::{LogFormat, LogLevel, OnError, Partial, Settings, StaticCheck, TopologySettings, TopologySource};
+use super::settings::{
+    LeaderElection, LogFormat, LogLevel, OnError, Partial, Settings, StaticCheck, TopologySettings, TopologySource,
+};
 use crate::topology::{Pinned, Stated, Subtopology, Topology};
 
 /// The settings of one application; `None` only when a value is missing or was refused.
@@ -36,6 +38,7 @@ pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings
         timeout: get(values, "partition.autoscaling.timeout.ms")?,
         poll_interval: get(values, "partition.autoscaling.poll.interval.ms")?,
         on_error: get(values, "partition.autoscaling.on.error")?,
+        leader_election: get(values, "leader.election")?,
         static_check: partial.static_check,
         topology: partial.topology,
         baseline: partial.baseline,
@@ -132,6 +135,11 @@ from_parsed!(StaticCheck, Text(text) => match text.as_str() {
     "off" => Some(Self::Off),
     "warn" => Some(Self::Warn),
     "enforce" => Some(Self::Enforce),
+    _ => None,
+});
+from_parsed!(LeaderElection, Text(text) => match text.as_str() {
+    "kafka" => Some(Self::Kafka),
+    "none" => Some(Self::None),
     _ => None,
 });
 from_parsed!(TopologySource, Text(text) => match text.as_str() {
@@ -265,7 +273,7 @@ mod tests {
                 let all = loaded(&[&format!("{}={}", key.name, choice.name)]).unwrap();
                 assert_eq!(all.len(), 1, "{}={}", key.name, choice.name);
                 let text = format!("{:?}", all[0]).to_lowercase();
-                let unused = ["partition.autoscaling.approval", "partition.autoscaling.rescue", "leader.election"];
+                let unused = ["partition.autoscaling.approval", "partition.autoscaling.rescue"];
                 assert!(unused.contains(&key.name) || text.contains(choice.name), "{}={}", key.name, choice.name);
             }
         }

@@ -303,12 +303,13 @@ pub const TABLE: &[Key] = &[
     },
     Key {
         name: "leader.election",
-        kind: Kind::Choice(&[Choice::not_yet("kafka", "`none` and run one replica"), Choice::yes("none")]),
-        default: Some("none"),
+        kind: Kind::Choice(&[Choice::yes("kafka"), Choice::yes("none")]),
+        default: Some("kafka"),
         example: "none",
         importance: Importance::Low,
-        help: "How the replicas of the sidecar agree on the one that acts. This version has none, so it is also the default: run one \
-               replica for each application.",
+        help: "How the sidecars of an application agree on the one that acts. `kafka`: by a consumer group on the coordinator topic \
+               `<application.id>-partition-autoscaler`, which also keeps the baseline over restarts. `none`: there is only one sidecar, \
+               and its memory ends with it.",
         ..KEY
     },
     Key {

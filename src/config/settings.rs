@@ -30,6 +30,8 @@ pub struct Settings {
     pub baseline: BTreeMap<String, u32>,
     /// `max.new.partitions`
     pub max_new_partitions: u32,
+    /// `leader.election`
+    pub leader_election: LeaderElection,
     /// `expected.cluster.id`
     pub expected_cluster_id: Option<String>,
     /// `http.listen`, `host:port`
@@ -104,6 +106,15 @@ pub enum StaticCheck {
     Warn,
     /// Block the stateful subtopologies.
     Enforce,
+}
+
+/// `leader.election`: how the sidecars of an application agree on the one that acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderElection {
+    /// By a consumer group on the coordinator topic.
+    Kafka,
+    /// There is only one sidecar.
+    None,
 }
 
 /// `log.level`

@@ -9,3 +9,7 @@ mod wire;
 pub use memory::Memory;
 pub use protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal};
 pub use records::{Change, Fingerprint, Key, Kind, Origin, Row, Skipped};
+
+pub mod office;
+
+pub use office::{Alone, Elected, Office, Standing};

@@ -16,6 +16,8 @@ use crate::autoscaler::status::{
     ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, NOTHING_OBSERVED, StateName, StateStatus, Time, TopicCounts,
 };
 use crate::autoscaler::words;
+use crate::coordinator::Memory;
+use crate::coordinator::records::{HistoryRow, Key, Row};
 use crate::kafka::group_bytes::Tasks;
 use crate::kafka::port::{Group, KafkaError, Observation, Reply, TopicState};
 use crate::plan::{Decision, Planner, Question, Verdict, Warning};
@@ -32,6 +34,8 @@ pub struct Reporter {
     config_warnings: Vec<Warning>,
     topology_latch: Option<Latch>,
     observation_latch: Option<Latch>,
+    /// What happened and is not in the memory of all sidecars yet.
+    unwritten: Vec<(String, String)>,
     changed: bool,
     /// The latest failure of a call, so that a lasting one is logged once.
     failing: Option<KafkaError>,
@@ -66,9 +70,7 @@ impl Reporter {
         warnings: &[String],
     ) -> Self {
         let mut status = ApplicationStatus::starting(application_id, enabled, SystemTime::now());
-        status.leader = true;
         status.topology_source = Some(source.to_owned());
-        metrics.set_leader(true);
         let warning = |message: &String| Warning { code: "CONFIGURATION".to_owned(), message: message.clone() };
         let config_warnings: Vec<Warning> = warnings.iter().map(warning).collect();
         status.warnings.clone_from(&config_warnings);
@@ -80,6 +82,7 @@ impl Reporter {
             config_warnings,
             topology_latch: Some(shared.latch(format!("{application_id}: the topology"))),
             observation_latch: Some(shared.latch(format!("{application_id}: the first full observation"))),
+            unwritten: Vec::new(),
             changed: false,
             failing: None,
             group_failing: false,
@@ -96,6 +99,7 @@ impl Reporter {
 
     fn remember(&mut self, event: &str, message: impl Into<String>) {
         let entry = HistoryEntry { at: Time(SystemTime::now()), event: event.to_owned(), message: message.into() };
+        self.unwritten.push((entry.event.clone(), entry.message.clone()));
         if self.status.history.len() >= HISTORY {
             self.status.history.remove(0);
         }
@@ -411,8 +415,7 @@ impl Report for Reporter {
         self.failed(error);
     }
 
-    fn step(&mut self, now: Duration, machine: &mut Machine) {
-        let events = machine.take_events();
+    fn step(&mut self, now: Duration, events: Vec<Event>, machine: &Machine) {
         if events.is_empty() && !self.changed {
             return;
         }
@@ -426,6 +429,69 @@ impl Report for Reporter {
         self.fill(machine);
         self.shared.publish(self.status.clone());
         self.changed = false;
+    }
+
+    fn leading(&mut self) {
+        if !std::mem::replace(&mut self.status.leader, true) {
+            info!(application_id = self.app(), "this sidecar leads");
+            self.remember("leading", "this sidecar leads");
+        }
+        self.metrics.set_leader(true);
+        self.changed = true;
+    }
+
+    fn following(&mut self, memory: &Memory, enabled: bool) {
+        if std::mem::replace(&mut self.status.leader, false) {
+            info!(application_id = self.app(), "this sidecar does not lead any more");
+        }
+        self.metrics.set_leader(false);
+        self.observation_latch = None; // the leader observes
+        self.status.enabled = enabled;
+        self.status.plan = None;
+        self.status.partitions.clear();
+        self.status.topic_errors.clear();
+        self.status.failures = memory.failures();
+        self.status.baseline = memory.baseline(&BTreeMap::new());
+        if let Some(Row::State { name, since, details }) = memory.get(&Key::State) {
+            let since = Time(SystemTime::UNIX_EPOCH + Duration::from_millis(*since));
+            self.metrics.set_state(*name);
+            self.status.state = StateStatus { name: *name, since, details: format!("as the leader says: {details}") };
+        }
+        if let Some(Row::AssignorError { error, message }) = memory.get(&Key::AssignorError) {
+            if self.status.assignor_error.name != *error {
+                match error {
+                    AssignorError::None => info!(application_id = self.app(), "the leader says that the assignor error is over"),
+                    error => error!(application_id = self.app(), "the leader says {}: {message}", words::assignor_name(*error)),
+                }
+            }
+            self.metrics.set_assignor_error(*error);
+            self.status.assignor_error = (*error).into();
+        }
+        self.status.warnings.clone_from(&self.config_warnings);
+        if let Some(Row::Flag { enabled: leader, .. }) = memory.get(&Key::Flag)
+            && *leader != enabled
+        {
+            let message =
+                format!("partition.autoscaling.enabled is {enabled} here and {leader} at the leader, whose value counts");
+            self.status.warnings.push(Warning { code: "FLAG_MISMATCH".to_owned(), message });
+        }
+        let entry = |row: &HistoryRow| HistoryEntry {
+            at: Time(SystemTime::UNIX_EPOCH + Duration::from_millis(row.at)),
+            event: row.event.clone(),
+            message: row.message.clone(),
+        };
+        let history = memory.history();
+        self.status.history = history.iter().skip(history.len().saturating_sub(HISTORY)).map(|row| entry(row)).collect();
+        self.shared.publish(self.status.clone());
+    }
+
+    fn trouble(&mut self, message: &str) {
+        warn!(application_id = self.app(), "{message}");
+        self.remember("trouble", message);
+    }
+
+    fn take_history(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.unwritten)
     }
 
     fn ended(&mut self, ended: &Ended) {

@@ -79,6 +79,11 @@ impl Planner {
         Ok(Self { prefix: snapshot.prefix().to_owned(), protocol: snapshot.protocol, source, patterns })
     }
 
+    /// A text that is the same for the same topology and another for another one.
+    pub fn identity(&self) -> String {
+        format!("{} {:?} {:?}", self.prefix, self.protocol, self.source)
+    }
+
     /// Works out which topics have to grow.
     ///
     /// `baseline`: counts of the inputs when every internal topic last had exactly the expected count. `partitions`: present counts.

@@ -4,6 +4,7 @@
 mod bad_input;
 mod coordination;
 mod documents;
+mod election;
 mod failures;
 mod follow;
 mod kafka_client;

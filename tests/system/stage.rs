@@ -103,6 +103,7 @@ impl<'a> Stage<'a> {
             ("http.listen", "\"127.0.0.1:0\""),
             ("topology.file", "\"topology.txt\""),
             ("topology.pinned", "[]"),
+            ("leader.election", "\"none\""), // tests of leadership say otherwise
         ]);
         all.extend(keys.iter().copied());
         all.into_iter().map(|(key, value)| format!("{key} = {value}\n")).collect()

@@ -16,11 +16,14 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{Common, Failure, exit, live};
-use crate::autoscaler::driver::{Control, Driver, Ended, Setup};
+use crate::autoscaler::driver::{Control, Driver, Ended, MakeOffice, Setup};
 use crate::autoscaler::machine::Rules;
+use crate::config::settings::LeaderElection;
 use crate::config::{self, Settings, Sources};
+use crate::coordinator::{Alone, Elected};
 use crate::http::{Metrics, Reporter, Server, Shared};
 use crate::kafka::Client;
+use crate::kafka::coordination::Coordination;
 
 /// How long the loops may take to finish the current step; below the 30 s that Kubernetes grants.
 const GRACE: Duration = Duration::from_secs(20);
@@ -131,6 +134,19 @@ fn tell(workers: &[Worker], settings: &Settings) {
     let _ = worker.control.send(told); // a loop that has ended needs no telling
 }
 
+/// How this sidecar stands among those of its application: alone, or one of an election.
+fn office(settings: &Settings) -> MakeOffice {
+    if settings.leader_election == LeaderElection::None {
+        return Box::new(|_| Ok(Box::new(Alone::default())));
+    }
+    let settings = settings.clone();
+    Box::new(move |clock| {
+        let coordination = Coordination::new(&settings.bootstrap_servers, &settings.kafka, &settings.application_id);
+        let environment = |name| std::env::var(name).unwrap_or_default();
+        Ok(Box::new(Elected::join(coordination, clock, environment("HOSTNAME"), environment("USER"))?))
+    })
+}
+
 fn rules(settings: &Settings) -> Rules {
     Rules {
         enabled: settings.enabled,
@@ -199,6 +215,7 @@ impl Application {
             rules: rules(&settings),
             baseline: settings.baseline.clone(),
             planner,
+            office: office(&settings),
         };
         keys::follow(settings.clone(), control.clone());
         topology.follow(settings.clone(), control.clone());

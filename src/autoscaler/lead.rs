@@ -1,0 +1,386 @@
+//! What the loop does while its sidecar leads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use crate::autoscaler::driver::{Control, Driver, Ended, READ_TIMEOUT, Report, needs_a_person};
+use crate::autoscaler::machine::{Machine, Rules};
+use crate::autoscaler::state::{Command, Event, State};
+use crate::autoscaler::status::AssignorError;
+use crate::autoscaler::words;
+use crate::config::settings::OnError;
+use crate::coordinator::Memory;
+use crate::coordinator::office::{Office, Standing};
+use crate::coordinator::records::{Baseline, Fingerprint, Intent, Key, Kind, Outcome, Row, Verdict};
+use crate::kafka::group_bytes::{self, Tasks};
+use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, TopicError, TopicId, TopicState};
+use crate::plan::{Decision, Planner, Watched};
+use crate::topology::pattern::TopicPattern;
+
+/// Bound of a CreatePartitions request; after it the counts are read again, whatever happened.
+const EXPAND_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often the group is looked at while it has to take up new partitions, and otherwise.
+const GROUP_PACE_SETTLING: Duration = Duration::from_millis(500);
+const GROUP_PACE: Duration = Duration::from_secs(30);
+/// How often all topics are listed, for pattern sources only; in between, topics are asked for by name.
+const LIST_PACE: Duration = Duration::from_secs(30);
+
+/// Names to ask for.
+struct Watch {
+    names: Vec<String>,
+    patterns: Vec<TopicPattern>,
+    next_list: Duration,
+}
+
+impl Watch {
+    fn of(planner: &Planner) -> Self {
+        let Watched { names, patterns } = planner.watched();
+        Self { names: names.into_iter().collect(), patterns, next_list: Duration::ZERO }
+    }
+}
+
+pub(super) struct Loop<'a, C, R> {
+    driver: &'a mut Driver<C, R>,
+    office: &'a mut dyn Office,
+    machine: Machine,
+    model: Fingerprint,
+    watch: Watch,
+    next_group: Duration,
+    rehearsed: bool,
+    /// Something happened that is not remembered yet.
+    unwritten: bool,
+    ended_plan: Option<(Decision, Verdict, BTreeMap<String, TopicError>, Duration)>,
+}
+
+/// Why leading did not begin.
+pub(super) enum Begun {
+    /// The leadership was lost meanwhile.
+    Lost(Box<Planner>),
+    /// The sidecar ends.
+    Ended(Ended),
+}
+
+impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
+    /// Starts from what is remembered, and from the topics that are there now: a recreated topic has no past.
+    pub(super) fn begin(driver: &'a mut Driver<C, R>, office: &'a mut dyn Office, planner: Planner) -> Result<Self, Begun> {
+        let watch = Watch::of(&planner);
+        let model = model(&planner, &driver.setup.rules);
+        let seen = loop {
+            let started = Instant::now();
+            let answer = driver.cluster.describe_topics(&watch.names, READ_TIMEOUT);
+            driver.reporter.observed(driver.now(), started.elapsed(), &answer);
+            match answer {
+                Ok(seen) => break seen,
+                Err(error) if needs_a_person(error.class) => return Err(Begun::Ended(Ended::Refused(error))),
+                Err(_) => {}
+            }
+            let until = driver.now().saturating_add(driver.setup.rules.poll_interval);
+            while let Some(control) = driver.told_before(until) {
+                driver.prepare(control).map_err(Begun::Ended)?;
+            }
+            if office.turn(driver.now(), model) == Standing::Follows {
+                return Err(Begun::Lost(Box::new(planner)));
+            }
+        };
+        let ids = topic_ids(&seen);
+        let memory = office.memory();
+        let learned_here = memory.get(&Key::Topology) == Some(&Row::Topology(topology(&planner)));
+        let mut baseline = driver.setup.baseline.clone();
+        let mut not_pinned = BTreeSet::new();
+        if learned_here {
+            baseline.extend(memory.baseline(&ids));
+            not_pinned = memory.not_pinned();
+        }
+        let machine = Machine::new(driver.setup.rules.clone(), planner, baseline).knowing(not_pinned);
+        Ok(Self {
+            driver,
+            office,
+            machine,
+            model,
+            watch,
+            next_group: Duration::ZERO,
+            rehearsed: false,
+            unwritten: true,
+            ended_plan: None,
+        })
+    }
+
+    pub(super) fn into_planner(self) -> Planner {
+        self.machine.into_planner()
+    }
+
+    /// Leads until this sidecar ends, or (`None`) does not lead any more.
+    pub(super) fn run(&mut self) -> Option<Ended> {
+        loop {
+            if self.office.turn(self.driver.now(), self.model) != (Standing::Leads { begins: false }) {
+                return None;
+            }
+            match self.machine.command(self.driver.now()) {
+                Command::Observe { at } => match self.driver.told_before(at) {
+                    Some(Control::Stop) => return Some(Ended::Stopped),
+                    Some(Control::Settings { rules, baseline, on_error }) => {
+                        let now = self.driver.now();
+                        self.driver.setup.on_error = on_error;
+                        self.driver.setup.rules = rules.clone();
+                        self.machine.reconfigure(now, rules);
+                        self.machine.state_baseline(now, baseline);
+                        self.model = model(self.machine.planner(), &self.driver.setup.rules);
+                    }
+                    Some(Control::Topology(planner)) => self.change_topology(*planner),
+                    Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),
+                    Some(Control::NoTopology(reason)) => self.driver.reporter.topology_failed(&reason),
+                    None => {
+                        if let Some(refused) = self.observe() {
+                            return Some(Ended::Refused(refused));
+                        }
+                    }
+                },
+                Command::Expand { targets } => self.expand(&targets),
+            }
+            self.rehearse_once();
+            self.tell(); // what was done is told before the next request delays it
+            if self.look_at_group() {
+                self.tell();
+            }
+            self.remember();
+            if self.driver.setup.on_error == OnError::Exit && self.machine.assignor_error() != AssignorError::None {
+                return Some(Ended::AssignorError);
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        let now = self.driver.now();
+        let mut events = self.machine.take_events();
+        for event in &events {
+            match event {
+                Event::Expanded { decision, took } => {
+                    self.ended_plan = Some((decision.clone(), Verdict::Expanded, BTreeMap::new(), *took));
+                }
+                Event::Entered(State::Failed { decision, errors }) => {
+                    self.ended_plan = Some((decision.clone(), Verdict::Failed, errors.clone(), self.driver.setup.rules.timeout));
+                }
+                _ => {}
+            }
+        }
+        // one mismatch is one failure, however many leaders give it up
+        if self.machine.decision().is_some_and(|decision| self.office.memory().get(&Key::Failure(mismatch(decision))).is_some()) {
+            events.retain(|event| *event != Event::GaveUp);
+        }
+        self.unwritten |= !events.is_empty();
+        self.driver.reporter.step(now, events, &self.machine);
+        self.driver.tell_troubles(self.office);
+    }
+
+    /// Writes down what has happened, but never while a request is due: the record of a reaction follows it.
+    fn remember(&mut self) {
+        if !self.unwritten || matches!(self.machine.state(), State::Expanding(expansion) if expansion.errors.is_empty()) {
+            return;
+        }
+        self.unwritten = false;
+        let (machine, model) = (&self.machine, self.model);
+        let ids = machine.counts().ids();
+        let history = self.driver.reporter.take_history();
+        let ended = self.ended_plan.take();
+        let enabled = machine.enabled();
+        self.office.remember(self.driver.now(), &mut |memory, at| {
+            remember(memory, at, machine, &ids);
+            for (event, message) in &history {
+                memory.add_history(at, event, message);
+            }
+            if !matches!(memory.get(&Key::Flag), Some(Row::Flag { enabled: known, .. }) if *known == enabled) {
+                memory.set(Row::Flag { enabled, since: at });
+            }
+            if let Some((decision, result, errors, took)) = &ended {
+                let epoch = memory.standing_intent().map_or(0, |standing| standing.epoch);
+                let targets: BTreeMap<_, _> = decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect();
+                let topic_ids =
+                    ids.iter().filter(|(topic, _)| targets.contains_key(*topic)).map(|(topic, id)| (topic.clone(), *id));
+                let topic_ids = topic_ids.collect();
+                memory.set(Row::Intent(Intent { kind: Kind::Reaction, epoch, fingerprint: model, targets, topic_ids }));
+                let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                memory.set(Row::Outcome(Outcome {
+                    kind: Kind::Reaction,
+                    epoch,
+                    result: *result,
+                    errors: errors.clone(),
+                    took_ms,
+                }));
+                if *result == Verdict::Failed {
+                    memory.count_failure(&mismatch(decision), at);
+                }
+            }
+        });
+        self.driver.tell_troubles(self.office);
+    }
+
+    /// Reads all counts. Before the first time that this works, an error that only a person can mend is handed back.
+    fn observe(&mut self) -> Option<KafkaError> {
+        self.list_topics_when_due();
+        let started = Instant::now();
+        let answer = self.driver.cluster.describe_topics(&self.watch.names, READ_TIMEOUT);
+        let now = self.driver.now();
+        if let Err(error) = &answer
+            && needs_a_person(error.class)
+            && matches!(self.machine.state(), State::Starting)
+        {
+            return Some(error.clone());
+        }
+        self.driver.reporter.observed(now, started.elapsed(), &answer);
+        match answer {
+            Ok(seen) => self.machine.observed(now, &seen),
+            Err(_) => self.machine.observation_failed(now),
+        }
+        None
+    }
+
+    fn expand(&mut self, targets: &BTreeMap<String, u32>) {
+        let now = self.driver.now();
+        let within = match self.office.may_send(now, self.model) {
+            Ok(within) => within.min(EXPAND_TIMEOUT),
+            Err(refusal) => {
+                let message = format!("the request is not sent: {refusal}");
+                self.driver.reporter.trouble(&message);
+                self.machine.replied(now, &Err(KafkaError::new(ErrorClass::Other, message)), fastrand::f64());
+                return;
+            }
+        };
+        self.driver.reporter.requesting(now, targets);
+        let started = Instant::now();
+        let outcome = self.driver.cluster.create_partitions(targets, within);
+        let now = self.driver.now();
+        self.driver.reporter.replied(now, started.elapsed(), &outcome);
+        self.machine.replied(now, &outcome, fastrand::f64());
+    }
+
+    fn list_topics_when_due(&mut self) {
+        let now = self.driver.now();
+        if self.watch.patterns.is_empty() || now < self.watch.next_list {
+            return;
+        }
+        self.watch.next_list = now.saturating_add(LIST_PACE);
+        match self.driver.cluster.list_topics(READ_TIMEOUT) {
+            Ok(topics) => {
+                let mut names: BTreeSet<String> = self.watch.names.drain(..).collect();
+                let matches = |topic: &String| self.watch.patterns.iter().any(|pattern| pattern.matches(topic));
+                names.extend(topics.into_iter().filter(matches));
+                self.watch.names = names.into_iter().collect();
+            }
+            Err(error) => self.driver.reporter.list_failed(&error),
+        }
+    }
+
+    fn change_topology(&mut self, planner: Planner) {
+        self.driver.reporter.topology(&planner);
+        self.watch = Watch::of(&planner);
+        self.rehearsed = false;
+        let names: BTreeSet<String> = self.watch.names.iter().cloned().collect();
+        self.model = model(&planner, &self.driver.setup.rules);
+        self.machine.change_topology(self.driver.now(), planner, &names);
+    }
+
+    /// Asks at start what would otherwise be asked in the moment of growth.
+    fn rehearse_once(&mut self) {
+        if !self.rehearsed && matches!(self.machine.state(), State::Steady) {
+            self.rehearsed = true;
+            let counts = self.machine.counts().partitions();
+            let questions = self.machine.planner().rehearse(&counts, &self.machine.knowledge());
+            self.driver.reporter.questions(questions);
+        }
+    }
+
+    /// Whether it was time to look.
+    fn look_at_group(&mut self) -> bool {
+        let now = self.driver.now();
+        let settling = matches!(self.machine.state(), State::Settling { .. });
+        if matches!(self.machine.state(), State::Starting | State::Expanding(_)) {
+            self.next_group = now;
+            return false;
+        }
+        if settling {
+            self.next_group = self.next_group.min(now.saturating_add(GROUP_PACE_SETTLING));
+        }
+        if now < self.next_group {
+            return false;
+        }
+        self.next_group = now.saturating_add(if settling { GROUP_PACE_SETTLING } else { GROUP_PACE });
+        match self.driver.cluster.describe_group(&self.driver.setup.application_id, READ_TIMEOUT) {
+            Ok(group) => {
+                let tasks = settled_tasks(group.as_ref());
+                self.driver.reporter.group(Ok(group.as_ref()), tasks.as_ref());
+                if let Some(tasks) = tasks {
+                    self.machine.group_observed(tasks.counts);
+                }
+            }
+            Err(error) => self.driver.reporter.group(Err(&error), None),
+        }
+        true
+    }
+}
+
+/// The topology that a baseline is learned with.
+fn topology(planner: &Planner) -> Fingerprint {
+    Fingerprint::of([planner.identity().as_str()])
+}
+
+/// Everything that targets are planned with beside the counts.
+pub(super) fn model(planner: &Planner, rules: &Rules) -> Fingerprint {
+    Fingerprint::of([planner.identity().as_str(), &rules.max_new_partitions.to_string()])
+}
+
+/// Identity of a mismatch: what would have to grow to what, or what does not fit.
+fn mismatch(decision: &Decision) -> String {
+    let changes = decision.changes.iter().map(|change| format!("{}={}", change.topic, change.to));
+    let conflicts = decision.conflicts.iter().map(|(topic, conflict)| format!("{topic}!{}", conflict.expected));
+    let parts: Vec<String> = changes.chain(conflicts).collect();
+    Fingerprint::of(parts.iter().map(String::as_str)).to_string()
+}
+
+fn topic_ids(seen: &Observation) -> BTreeMap<String, TopicId> {
+    let id = |(topic, state): (&String, &TopicState)| match state {
+        TopicState::Present { id: Some(id), .. } => Some((topic.clone(), *id)),
+        _ => None,
+    };
+    seen.iter().filter_map(id).collect()
+}
+
+pub(super) fn assignor_error(memory: &Memory) -> AssignorError {
+    match memory.get(&Key::AssignorError) {
+        Some(Row::AssignorError { error, .. }) => *error,
+        _ => AssignorError::None,
+    }
+}
+
+/// Puts down where the machine stands.
+fn remember(memory: &mut Memory, at: u64, machine: &Machine, ids: &BTreeMap<String, TopicId>) {
+    let learned_here = Row::Topology(topology(machine.planner()));
+    if memory.get(&Key::Topology) != Some(&learned_here) {
+        memory.forget_topology();
+        memory.set(learned_here);
+    }
+    let inputs = machine.baseline().iter();
+    memory.set_baseline(inputs.map(|(topic, partitions)| Baseline {
+        topic: topic.clone(),
+        partitions: *partitions,
+        id: ids.get(topic).copied(),
+    }));
+    for topic in machine.knowledge().not_pinned {
+        memory.set(Row::FollowsInput { topic });
+    }
+    let (name, details) = (machine.state().name(), words::state(machine.state(), machine));
+    let known = memory.get(&Key::State);
+    if !matches!(known, Some(Row::State { name: old, details: said, .. }) if *old == name && *said == details) {
+        memory.set(Row::State { name, since: at, details });
+    }
+    memory.set(Row::AssignorError { error: machine.assignor_error(), message: words::decision(machine.decision()) });
+}
+
+/// What the members own and run; `None` while the group has no say, because it is rebalancing.
+fn settled_tasks(group: Option<&Group>) -> Option<Tasks> {
+    let Some(group) = group else { return Some(Tasks::default()) };
+    match group.state.as_str() {
+        "Stable" => group_bytes::tasks(group).ok().filter(|tasks| !tasks.in_transition),
+        "Empty" => Some(Tasks::default()),
+        _ => None,
+    }
+}
