@@ -77,7 +77,7 @@ impl Application {
         format!(
             "bootstrap.servers = {:?}\napplication.id = {:?}\npartition.autoscaling.enabled = true\n\
              partition.autoscaling.poll.interval.ms = {}\nhttp.listen = \"127.0.0.1:0\"\nlog.format = \"json\"\n\
-             [topology]\npinned = []\nrepartition_topics = [\"by-key-repartition\"]\n\
+             leader.election = \"none\"\n[topology]\npinned = []\nrepartition_topics = [\"by-key-repartition\"]\n\
              [[topology.subtopologies]]\nid = 0\nsources = [{:?}]\nsinks = [\"by-key-repartition\"]\n\
              [[topology.subtopologies]]\nid = 1\nsources = [\"by-key-repartition\"]\nstores = {:?}\n",
             cluster.bootstrap(),

@@ -82,7 +82,7 @@ fn the_text_is_waited_for() {
         }
     });
     let config = format!(
-        "bootstrap.servers = \"{}\"\napplication.id = \"late\"\nhttp.listen = \"127.0.0.1:0\"\n\
+        "bootstrap.servers = \"{}\"\napplication.id = \"late\"\nleader.election = \"none\"\nhttp.listen = \"127.0.0.1:0\"\n\
          topology.url = \"http://{address}/topology\"\n",
         cluster.bootstrap()
     );

@@ -59,7 +59,7 @@ impl Desk {
     fn with_config(self, brokers: &str, more: &str) -> Self {
         let text = format!(
             "bootstrap.servers = \"{brokers}\"\napplication.id = \"bad\"\npartition.autoscaling.enabled = true\n\
-             http.listen = \"127.0.0.1:0\"\n{more}\n"
+             http.listen = \"127.0.0.1:0\"\nleader.election = \"none\"\n{more}\n"
         );
         self.with("shop.toml", text)
     }
