@@ -66,7 +66,7 @@ fn a_web_server_is_no_broker() {
 #[test]
 fn the_text_is_waited_for() {
     let cluster = Cluster::shared();
-    cluster.admin().create(&[("late.orders", 3)]);
+    cluster.admin().create(&[("unhurried.orders", 3)]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -76,13 +76,13 @@ fn the_text_is_waited_for() {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]); // what is asked for does not matter
             count.fetch_add(1, Ordering::SeqCst);
-            let text = "Topologies:\n   Sub-topology: 0\n    Source: a (topics: [late.orders])\n      --> none\n";
+            let text = "Topologies:\n   Sub-topology: 0\n    Source: a (topics: [unhurried.orders])\n      --> none\n";
             let status = if up.load(Ordering::SeqCst) { "200 OK" } else { "503 Service Unavailable" };
             let _ = write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());
         }
     });
     let config = format!(
-        "bootstrap.servers = \"{}\"\napplication.id = \"late\"\nleader.election = \"none\"\nhttp.listen = \"127.0.0.1:0\"\n\
+        "bootstrap.servers = \"{}\"\napplication.id = \"unhurried\"\nleader.election = \"none\"\nhttp.listen = \"127.0.0.1:0\"\n\
          topology.url = \"http://{address}/topology\"\n",
         cluster.bootstrap()
     );
