@@ -12,7 +12,7 @@ use crate::stage::{Stage, metric, wait_state};
 #[test]
 fn an_expansion_is_seen_in_metrics_health_status_and_log() {
     let stage = Stage::shared("operator");
-    let app = stage.start_simple(stage.app().metadata_age_ms(3000));
+    let app = stage.start_simple(stage.app().threads(2).metadata_age_ms(5000));
     let sidecar = stage.sidecar(&app, &[("log.format", "\"json\"")]).start();
     wait_state(&sidecar, "Steady");
     assert_quiet(&sidecar, "operator");

@@ -49,7 +49,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Grows inputs like [`Self::grow`], right after the leader of the application's group has refreshed its metadata. So the
-    /// sidecar has one metadata age to follow: whether that is enough is what is tested, not luck. `client` is what the client
+    /// sidecar has one metadata age to follow, and with two threads the time of a rebalance more. `client` is what the client
     /// ids of the leader's process start with.
     #[track_caller]
     pub fn grow_after_refresh(&self, client: &str, topics: &[(&str, usize)]) {

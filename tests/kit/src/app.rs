@@ -226,7 +226,8 @@ impl App {
             let ended = self.process.exit_status();
             let answer = probe();
             if let (None, Some(status)) = (&answer, ended) {
-                panic!("application {} ended ({status}) before {what}; end of its log:\n{}", self.id, tail(&self.log()));
+                let (id, exceptions, log) = (&self.id, self.exceptions(), self.log());
+                panic!("application {id} ended ({status}) before {what}, exceptions {exceptions:?}; end of its log:\n{}", tail(&log));
             }
             answer.ok_or_else(|| format!("{}, tasks {:?}; end of its log:\n{}", self.state(), self.tasks(), tail(&self.log())))
         })

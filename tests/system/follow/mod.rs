@@ -10,7 +10,7 @@ use crate::stage::{Stage, wait_state};
 #[test]
 fn the_internal_topics_follow_the_input_and_the_application_lives() {
     let stage = Stage::shared("simple");
-    let app = stage.start_simple(stage.app().metadata_age_ms(3000));
+    let app = stage.start_simple(stage.app().threads(2).metadata_age_ms(5000));
     let sidecar = stage.sidecar(&app, &[]).start();
     wait_state(&sidecar, "Steady");
     assert_quiet(&sidecar, "simple");
