@@ -21,6 +21,8 @@ use crate::wait::{self, PATIENCE};
 use crate::{CLIENT_ID, wire};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Bound of one attempt of a request about topics.
+const ADMIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A record to produce.
 #[derive(Debug, Clone, Default)]
@@ -96,20 +98,24 @@ impl<'a> Admin<'a> {
                 NewTopic::new(name, i32::try_from(*count).expect("a small count"), TopicReplication::Fixed(replicas))
             })
             .collect();
-        expect_ok("create topics", block_on(self.client.create_topics(&new, &options())));
+        self.ask("create topics", RDKafkaErrorCode::TopicAlreadyExists, |client| {
+            block_on(client.create_topics(&new, &options()))
+        });
         self.wait_counts(topics);
     }
 
     /// Grows topics to these counts in one request and waits until every node shows them.
     pub fn grow(&self, topics: &[(&str, usize)]) {
         let new: Vec<NewPartitions<'_>> = topics.iter().map(|(name, count)| NewPartitions::new(name, *count)).collect();
-        expect_ok("grow topics", block_on(self.client.create_partitions(&new, &options())));
+        self.ask("grow topics", RDKafkaErrorCode::InvalidPartitions, |client| {
+            block_on(client.create_partitions(&new, &options()))
+        });
         self.wait_counts(topics);
     }
 
     /// Deletes topics and waits until no node lists them.
     pub fn delete(&self, topics: &[&str]) {
-        expect_ok("delete topics", block_on(self.client.delete_topics(topics, &options())));
+        self.ask("delete topics", RDKafkaErrorCode::UnknownTopic, |client| block_on(client.delete_topics(topics, &options())));
         self.wait_view("deleted topics to be gone", None, |counts| topics.iter().all(|topic| !counts.contains_key(*topic)));
     }
 
@@ -296,6 +302,29 @@ impl<'a> Admin<'a> {
         &self.client
     }
 
+    /// Asks until there is an answer. librdkafka sends such requests to what it takes for the controller, which with KRaft is just
+    /// some broker, and waits for ever if that one is gone; so every attempt after the first has a client of its own. `done`: what
+    /// is answered if an earlier attempt was carried out after all.
+    #[track_caller]
+    fn ask(
+        &self,
+        what: &str,
+        done: RDKafkaErrorCode,
+        request: impl Fn(&AdminClient<DefaultClientContext>) -> Result<Vec<TopicResult>, KafkaError>,
+    ) {
+        let mut results = request(&self.client);
+        let again = results.is_err();
+        if again {
+            results = Ok(wait::until_ok(PATIENCE, what, || {
+                let client = config(self.cluster).create().expect("a valid configuration");
+                request(&client).map_err(|error| error.to_string())
+            }));
+        }
+        let failed = results.into_iter().flatten().filter_map(Result::err).filter(|(_, code)| !(again && *code == done));
+        let failed: Vec<(String, RDKafkaErrorCode)> = failed.collect();
+        assert!(failed.is_empty(), "{what}: {failed:?}");
+    }
+
     fn consumer(&self, group: &str) -> BaseConsumer {
         let mut config = config(self.cluster);
         config.set("group.id", group).set("enable.auto.commit", "false").set("enable.partition.eof", "true");
@@ -331,16 +360,9 @@ fn config(cluster: &Cluster) -> ClientConfig {
 }
 
 fn options() -> AdminOptions {
-    AdminOptions::new().request_timeout(Some(TIMEOUT)).operation_timeout(Some(TIMEOUT))
+    AdminOptions::new().request_timeout(Some(ADMIN_TIMEOUT)).operation_timeout(Some(ADMIN_TIMEOUT))
 }
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-#[track_caller]
-fn expect_ok(what: &str, answer: Result<Vec<TopicResult>, KafkaError>) {
-    let results = answer.unwrap_or_else(|error| panic!("{what}: {error}"));
-    let failed: Vec<(String, RDKafkaErrorCode)> = results.into_iter().filter_map(Result::err).collect();
-    assert!(failed.is_empty(), "{what}: {failed:?}");
 }
