@@ -3,7 +3,7 @@
 mod keys;
 mod logging;
 mod reload;
-pub(super) mod topology;
+mod topology;
 
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -180,15 +180,14 @@ impl Ending {
 /// An application whose settings, topology and client stand.
 struct Application {
     settings: Settings,
-    topology: topology::Origin,
+    topology: topology::Followed,
     planner: Option<crate::plan::Planner>,
     client: Client,
 }
 
 impl Application {
     fn prepare(settings: Settings) -> Result<Self, Failure> {
-        let topology = topology::Origin::of(&settings)?;
-        let planner = topology.read_at_start(&settings)?;
+        let (topology, planner) = topology::Followed::begin(&settings)?;
         let client = live::connect(&settings)?;
         Ok(Self { settings, topology, planner, client })
     }
@@ -200,7 +199,7 @@ impl Application {
             warn!(application_id, "{warning}");
         }
         let metrics = shared.metrics().application(&application_id, &live::client_id(&application_id));
-        let reporter = Reporter::new(shared, metrics, &application_id, settings.enabled, topology.name(), &settings.warnings);
+        let reporter = Reporter::new(shared, metrics, &application_id, settings.enabled, topology.source(), &settings.warnings);
         info!(
             application_id,
             enabled = settings.enabled,
