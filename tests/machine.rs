@@ -295,6 +295,35 @@ fn an_input_that_was_recreated_narrower_blocks_and_says_so() {
 }
 
 #[test]
+fn the_plan_of_a_former_topology_is_not_sent() {
+    let (mut machine, mut counts, now) = steady(Duration::from_secs(900));
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &observation(&counts, 1));
+    assert!(matches!(machine.command(now), Command::Expand { .. }));
+
+    let other = planner(&["shop-k-repartition".to_owned()], &[]);
+    machine.change_topology(now, other, &["orders", "shop-k-repartition"].map(str::to_owned).into());
+    assert_eq!(machine.command(now), Command::Observe { at: now });
+    machine.observed(now, &observation(&counts, 1));
+    let targets = [("shop-k-repartition".to_owned(), 6)].into();
+    assert_eq!(machine.command(now), Command::Expand { targets }, "planned anew");
+}
+
+#[test]
+fn a_request_whose_effect_stays_invisible_is_not_looked_for_at_full_speed_for_ever() {
+    let (mut machine, mut counts, now) = steady(Duration::from_secs(900));
+    counts.insert("orders".to_owned(), 6);
+    machine.observed(now, &observation(&counts, 1));
+    let Command::Expand { targets } = machine.command(now) else { panic!("nothing to send") };
+    let topics = targets.into_keys().map(|topic| (topic, Ok(()))).collect();
+    machine.replied(now, &Ok(Reply { topics, throttle: Duration::from_secs(60) }), 0.0);
+    for (after, pace) in [(Duration::ZERO, Duration::from_millis(10)), (Duration::from_secs(2), Duration::from_millis(500))] {
+        machine.observed(now + after, &observation(&counts, 1));
+        assert_eq!(machine.command(now + after), Command::Observe { at: now + after + pace });
+    }
+}
+
+#[test]
 fn the_flag_off_tells_everybody_once_and_sends_nothing() {
     let (mut machine, mut counts, now) = steady(Duration::from_secs(900));
     machine.reconfigure(now, Rules { enabled: false, ..rules(Duration::from_secs(900)) });

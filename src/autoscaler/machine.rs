@@ -19,7 +19,7 @@ use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict
 const VERIFY_GRACE: Duration = Duration::from_secs(5);
 /// An accepted request is not sent again before this time: starved brokers were seen to lag one another by 1.4 s.
 const VERIFY_PATIENCE: Duration = Duration::from_secs(2);
-/// Pace of re-reading while an accepted request is not visible yet.
+/// Pace of re-reading while an accepted request is not visible yet, for as long as it is not sent again.
 const VERIFY_PACE: Duration = Duration::from_millis(10);
 
 /// Kafka's error codes that only a person can mend: the next request waits for the ceiling of the back-off.
@@ -316,6 +316,9 @@ impl Machine {
         self.decision = None;
         self.mismatch_since = None;
         self.next_observation = now;
+        if let State::Expanding(expansion) = &mut self.state {
+            expansion.reread = false; // the plan of the former topology is not sent any more
+        }
     }
 
     fn has_settled(&self) -> bool {
@@ -331,7 +334,9 @@ impl Machine {
 
     fn schedule_observation(&mut self, now: Duration) {
         let pace = match &self.state {
-            State::Expanding(expansion) if expansion.accepted.is_some() => VERIFY_PACE.min(self.rules.poll_interval),
+            State::Expanding(Expansion { accepted: Some(accepted), .. }) if now < accepted.saturating_add(VERIFY_PATIENCE) => {
+                VERIFY_PACE.min(self.rules.poll_interval)
+            }
             _ => self.rules.poll_interval,
         };
         self.next_observation = now.saturating_add(pace);

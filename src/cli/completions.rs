@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::exit;
+use super::{Failure, exit, print};
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
@@ -13,7 +13,9 @@ pub struct CompletionsArgs {
 }
 
 /// Prints the completion script of a shell.
-pub fn run(args: &CompletionsArgs, mut command: Command) -> u8 {
-    clap_complete::generate(args.shell, &mut command, "partition-autoscaler", &mut std::io::stdout());
-    exit::OK
+pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "partition-autoscaler", &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(exit::OK)
 }

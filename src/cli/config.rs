@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
 use serde_json::{Map, Value as Json, json};
 
-use super::{Common, Failure, Output, exit};
+use super::{Common, Failure, Output, exit, print};
 use crate::config::{self, ConfigErrors, Settings, Shown, Sources, docs};
 
 /// Options of `config`.
@@ -47,25 +47,26 @@ impl From<ConfigErrors> for Failure {
 /// Runs the command.
 pub fn run(args: &ConfigArgs, common: &Common) -> Result<u8, Failure> {
     let sources = Sources::new(&common.config, &common.set);
-    match args.command {
+    let text = match args.command {
         Command::Check => match (config::load(&sources), common.output) {
-            (Ok(all), output) => print!("{}", passed(&all, output)),
+            (Ok(all), output) => passed(&all, output),
             (Err(errors), Output::Text) => return Err(errors.into()),
             (Err(errors), Output::Json) => {
-                println!("{:#}", refused(&errors));
+                print(&format!("{:#}\n", refused(&errors)))?;
                 return Ok(exit::USAGE);
             }
         },
         Command::Show => {
             let applications = config::show(&sources)?;
             match common.output {
-                Output::Text => print!("{}", table(&applications)),
-                Output::Json => println!("{:#}", values(&applications)),
+                Output::Text => table(&applications),
+                Output::Json => format!("{:#}\n", values(&applications)),
             }
         }
-        Command::Docs { format: Format::Markdown } => print!("{}", docs::markdown()),
-        Command::Docs { format: Format::Schema } => print!("{}", docs::json_schema()),
-    }
+        Command::Docs { format: Format::Markdown } => docs::markdown(),
+        Command::Docs { format: Format::Schema } => docs::json_schema(),
+    };
+    print(&text)?;
     Ok(exit::OK)
 }
 

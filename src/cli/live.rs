@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::exit;
-use super::run::topology::Origin;
-use super::{Common, Failure, describe_text};
+use super::origin::Origin;
+use super::{Common, Failure, exit};
 use crate::autoscaler::words;
-use crate::config::settings::TopologySource;
 use crate::config::{self, Settings, Sources};
 use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicState};
 use crate::kafka::{Client, group_bytes, sample};
 use crate::plan::partitioner::{self, Keys};
-use crate::plan::{Knowledge, Planner, Protocol, Snapshot, Verdict, Watched};
-use crate::topology_source;
+use crate::plan::{Knowledge, Planner, Snapshot, Verdict, Watched};
 
 /// Bound of each request of a command.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,63 +32,6 @@ pub fn connect(settings: &Settings) -> Result<Client, Failure> {
     Ok(Client::connect(&settings.bootstrap_servers, &settings.kafka, &client_id(&settings.application_id))?)
 }
 
-/// The source of the topology: the one that is named, else the first that is configured.
-pub fn origin(settings: &Settings) -> Result<Origin, Failure> {
-    let topology = &settings.topology;
-    let stated = topology.complete.as_ref().map(|_| Origin::Stated);
-    let file = topology.file.clone().map(Origin::File);
-    let url = topology.url.as_ref().map(|url| Origin::Url(url.as_str().to_owned()));
-    let found = match topology.source {
-        Some(TopologySource::Config) => stated,
-        Some(TopologySource::Describe) => file.or(url),
-        None => stated.or(file).or(url),
-    };
-    found.ok_or_else(|| {
-        Failure::usage(format!(
-            "the topology of {} is not configured; set topology.file or topology.url to where the text of Topology#describe() is, \
-             or write it out under [topology]",
-            settings.application_id
-        ))
-    })
-}
-
-/// The planner of the topology, and the snapshot (without counts) that it was made from.
-pub fn planner(settings: &Settings, origin: &Origin) -> Result<(Planner, Snapshot), Failure> {
-    let text = match origin {
-        Origin::Stated => None,
-        Origin::File(path) => Some(topology_source::read(path)),
-        Origin::Url(url) => Some(topology_source::fetch(url)),
-    };
-    let describe = text.transpose().map_err(|error| Failure::usage(error.to_string()))?;
-    let stated = describe.as_ref().map(|_| settings.topology.stated.clone());
-    let snapshot = Snapshot {
-        application_id: settings.application_id.clone(),
-        protocol: Protocol::Classic,
-        prefix: settings.topology.prefix.clone(),
-        topology: if describe.is_some() { None } else { settings.topology.complete.clone() },
-        describe,
-        stated,
-        baseline: settings.baseline.clone(),
-        partitions: BTreeMap::new(),
-    };
-    let name = match origin {
-        Origin::Stated => "[topology]".to_owned(),
-        Origin::File(path) => topology_source::name(path),
-        Origin::Url(url) => topology_source::without_credentials(url),
-    };
-    if let Some(text) = &snapshot.describe {
-        describe_text::parse(&name, text)?; // names the line that is wrong
-    }
-    let planner = Planner::new(&snapshot).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    Ok((planner, snapshot))
-}
-
-/// The text of `Topology#describe()` (empty for a stated topology) with its planner.
-pub fn text_and_planner(settings: &Settings, origin: &Origin) -> Result<(String, Planner), Failure> {
-    let (planner, snapshot) = planner(settings, origin)?;
-    Ok((snapshot.describe.unwrap_or_default(), planner))
-}
-
 /// A live application as it is now.
 pub struct Application {
     /// Its planner.
@@ -104,8 +44,7 @@ pub struct Application {
 
 /// Reads topology and counts of a live application.
 pub fn observe(settings: &Settings) -> Result<Application, Failure> {
-    let origin = origin(settings)?;
-    let (planner, mut snapshot) = planner(settings, &origin)?;
+    let (planner, mut snapshot) = Origin::of(settings)?.planner(settings)?;
     let mut client = connect(settings)?;
     let cluster_id = client.cluster_id(TIMEOUT)?;
     if let Some(expected) = settings.expected_cluster_id.as_ref().filter(|expected| **expected != cluster_id) {

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -8,6 +9,7 @@ pub mod completions;
 pub mod config;
 pub mod describe_text;
 mod live;
+mod origin;
 pub mod plan;
 pub mod run;
 pub mod snapshot;
@@ -50,6 +52,17 @@ impl Failure {
     /// Anything else.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { code: exit::FAILED, message: message.into() }
+    }
+}
+
+/// Writes an answer to standard output.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // The reader (`head`) has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -115,7 +128,7 @@ pub fn main() -> ExitCode {
         Command::Snapshot(args) => snapshot::run(args, common),
         Command::Status(args) => status::run(args, common),
         Command::Config(args) => config::run(args, common),
-        Command::Completions(args) => Ok(completions::run(args, Cli::command())),
+        Command::Completions(args) => completions::run(args, Cli::command()),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use comfy_table::{Table, presets};
 
-use super::{Common, Failure, Output, exit, live, snapshot};
+use super::{Common, Failure, Output, exit, live, print, snapshot};
 use crate::autoscaler::words;
 use crate::config::{self, Partial, Sources};
 use crate::plan::{Decision, Knowledge, Planner, Snapshot, Verdict, Watched};
@@ -143,8 +143,7 @@ fn show(decision: &Decision, output: Output) -> Result<(), Failure> {
         Output::Json => serde_json::to_string_pretty(decision).map_err(|error| Failure::failed(error.to_string()))?,
         Output::Text => text(decision),
     };
-    println!("{text}");
-    Ok(())
+    print(&format!("{text}\n"))
 }
 
 /// The decision for people.

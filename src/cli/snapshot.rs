@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::{Common, Failure, describe_text, exit, live};
+use super::{Common, Failure, describe_text, exit, live, print};
 use crate::plan::{Planner, Snapshot};
 use crate::topology_source;
 
@@ -19,7 +19,7 @@ pub fn run(_args: &SnapshotArgs, common: &Common) -> Result<u8, Failure> {
     application.take_baseline(&settings);
     let text = serde_json::to_string_pretty(&application.snapshot)
         .map_err(|error| Failure::failed(format!("cannot write the snapshot as JSON: {error}")))?;
-    println!("{text}");
+    print(&format!("{text}\n"))?;
     Ok(exit::OK)
 }
 

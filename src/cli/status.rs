@@ -7,7 +7,7 @@ use comfy_table::{Table, presets};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Common, Failure, Output, exit};
+use super::{Common, Failure, Output, exit, print};
 use crate::autoscaler::status::{ApplicationStatus, AssignorError, StateName};
 use crate::http::Label;
 
@@ -33,10 +33,10 @@ pub fn run(args: &StatusArgs, common: &Common) -> Result<u8, Failure> {
     let answer = Answer::deserialize(&json).map_err(|error| {
         Failure::failed(format!("{} is not a sidecar of this version ({error}); correct --url, or use its own version", args.url))
     })?;
-    match common.output {
-        Output::Json => println!("{json:#}"),
-        Output::Text => print!("{}", text(&answer.applications)),
-    }
+    print(&match common.output {
+        Output::Json => format!("{json:#}\n"),
+        Output::Text => text(&answer.applications),
+    })?;
     Ok(answer.applications.iter().map(|status| exit_code(status.state.name)).max().unwrap_or(exit::OK))
 }
 

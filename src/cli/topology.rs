@@ -1,11 +1,11 @@
 //! `partition-autoscaler topology`.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{Common, Failure, Output, describe_text, exit, live, snapshot};
+use super::origin::Origin;
+use super::{Common, Failure, Output, describe_text, exit, live, print, snapshot};
 use crate::config::{self, Sources};
 use crate::plan::Snapshot;
 use crate::topology::{Overview, render};
@@ -61,11 +61,8 @@ pub fn run(args: &TopologyArgs, common: &Common) -> Result<u8, Failure> {
             json.map_err(|e| Failure::failed(format!("cannot write the topology as JSON: {e}")))? + "\n"
         }
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // The reader (`head`) has seen enough.
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("cannot write to standard output: {e}"))),
-        _ => Ok(exit::OK),
-    }
+    print(&text)?;
+    Ok(exit::OK)
 }
 
 fn format(format: Option<Format>, output: Output) -> Result<Format, Failure> {
@@ -118,7 +115,7 @@ fn from_configuration(common: &Common) -> Result<Overview, Failure> {
         Err(failure) if failure.code == exit::USAGE => Err(failure),
         Err(failure) => {
             eprintln!("note: existing topics are not known: {}", failure.message);
-            let (_, snapshot) = live::planner(&settings, &live::origin(&settings)?)?;
+            let (_, snapshot) = Origin::of(&settings)?.planner(&settings)?;
             of_snapshot("the configuration", &snapshot)
         }
     }

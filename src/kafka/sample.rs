@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 
+use super::client::{client_config, settings_refused};
+use super::native::refused;
 use super::port::{ErrorClass, KafkaError};
 
 /// Records that are looked at in each partition, from the end.
@@ -28,21 +29,15 @@ pub fn keys(
     timeout: Duration,
 ) -> Result<Vec<(Vec<u8>, i32)>, KafkaError> {
     let failed = |error: ClientError| explain(topic, &error);
-    let mut config = ClientConfig::new();
-    for (key, value) in settings {
-        config.set(key, value);
-    }
+    let mut config = client_config(bootstrap, settings, client_id)?;
     config
-        .set("bootstrap.servers", bootstrap)
-        .set("client.id", client_id)
         .set("group.id", client_id) // the client wants one; it is never joined
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
         .set("enable.partition.eof", "true")
-        .set("allow.auto.create.topics", "false")
         .set("queued.max.messages.kbytes", "4096")
         .set("fetch.message.max.bytes", "262144");
-    let consumer: BaseConsumer = config.create().map_err(failed)?;
+    let consumer: BaseConsumer = config.create().map_err(|error| settings_refused(&refused(error)))?;
     let deadline = Instant::now() + timeout;
     let mut wanted = TopicPartitionList::new();
     let mut open = BTreeSet::new();

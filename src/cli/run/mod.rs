@@ -3,8 +3,9 @@
 mod keys;
 mod logging;
 mod reload;
-pub(super) mod topology;
+mod topology;
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
@@ -88,9 +89,7 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
                     return Ok(exit::OK);
                 }
                 () = reload.due(&mut hang_up) => {
-                    for settings in reload.read() {
-                        tell(&workers, &settings);
-                    }
+                    tell(&workers, &reload.read());
                 }
             }
         }
@@ -119,19 +118,27 @@ async fn stop(workers: &[Worker], mut left: usize, endings: &mut UnboundedReceiv
     }
 }
 
-/// Hands on what may change at run time, and says what may not.
-fn tell(workers: &[Worker], settings: &Settings) {
-    let application_id = &settings.application_id;
-    let Some(worker) = workers.iter().find(|worker| worker.settings.application_id == *application_id) else {
-        warn!(application_id, "this application is new in the configuration; it is served after a restart");
-        return;
-    };
-    let waiting = reload::at_next_start(&worker.settings, settings);
-    if !waiting.is_empty() {
-        warn!(application_id, "changed in the configuration, but in force only after a restart: {}", waiting.join(", "));
+/// Hands on what may change at run time, and says what may not. Nothing is written now: everything stays in force.
+fn tell(workers: &[Worker], all: &[Settings]) {
+    for settings in all {
+        let application_id = &settings.application_id;
+        let Some(worker) = workers.iter().find(|worker| worker.settings.application_id == *application_id) else {
+            warn!(application_id, "this application is new in the configuration; it is served after a restart");
+            continue;
+        };
+        let waiting = reload::at_next_start(&worker.settings, settings);
+        if !waiting.is_empty() {
+            warn!(application_id, "changed in the configuration, but in force only after a restart: {}", waiting.join(", "));
+        }
+        let told = Control::Settings { rules: rules(settings), baseline: settings.baseline.clone(), on_error: settings.on_error };
+        let _ = worker.control.send(told); // a loop that has ended needs no telling
     }
-    let told = Control::Settings { rules: rules(settings), baseline: settings.baseline.clone(), on_error: settings.on_error };
-    let _ = worker.control.send(told); // a loop that has ended needs no telling
+    for Worker { settings, .. } in workers.iter().filter(|_| !all.is_empty()) {
+        let application_id = &settings.application_id;
+        if !all.iter().any(|settings| settings.application_id == *application_id) {
+            warn!(application_id, "this application is not in the configuration any more; it is served until the next restart");
+        }
+    }
 }
 
 /// How this sidecar stands among those of its application: alone, or one of an election.
@@ -160,16 +167,21 @@ fn rules(settings: &Settings) -> Rules {
 /// The end of one loop.
 struct Ending {
     application_id: String,
-    ended: Ended,
+    /// `None`: it has panicked.
+    ended: Option<Ended>,
 }
 
 impl Ending {
     /// What it means for the process. `named`: there are several applications, so the sentence says which.
     fn outcome(self, named: bool) -> Result<u8, Failure> {
         match self.ended {
-            Ended::Stopped => Ok(exit::OK),
-            Ended::AssignorError => Ok(exit::ASSIGNOR_ERROR),
-            Ended::Refused(error) => {
+            None => Err(Failure::failed(format!(
+                "the loop of {} has panicked, which is a fault of this program; the log shows where, please report it",
+                self.application_id
+            ))),
+            Some(Ended::Stopped) => Ok(exit::OK),
+            Some(Ended::AssignorError) => Ok(exit::ASSIGNOR_ERROR),
+            Some(Ended::Refused(error)) => {
                 let Failure { code, message } = error.into();
                 Err(Failure { code, message: if named { format!("{}: {message}", self.application_id) } else { message } })
             }
@@ -180,15 +192,14 @@ impl Ending {
 /// An application whose settings, topology and client stand.
 struct Application {
     settings: Settings,
-    topology: topology::Origin,
+    topology: topology::Followed,
     planner: Option<crate::plan::Planner>,
     client: Client,
 }
 
 impl Application {
     fn prepare(settings: Settings) -> Result<Self, Failure> {
-        let topology = topology::Origin::of(&settings)?;
-        let planner = topology.read_at_start(&settings)?;
+        let (topology, planner) = topology::Followed::begin(&settings)?;
         let client = live::connect(&settings)?;
         Ok(Self { settings, topology, planner, client })
     }
@@ -200,7 +211,7 @@ impl Application {
             warn!(application_id, "{warning}");
         }
         let metrics = shared.metrics().application(&application_id, &live::client_id(&application_id));
-        let reporter = Reporter::new(shared, metrics, &application_id, settings.enabled, topology.name(), &settings.warnings);
+        let reporter = Reporter::new(shared, metrics, &application_id, settings.enabled, topology.source(), &settings.warnings);
         info!(
             application_id,
             enabled = settings.enabled,
@@ -221,7 +232,9 @@ impl Application {
         topology.follow(settings.clone(), control.clone());
         let (endings, name) = (endings.clone(), application_id.clone());
         let work = move || {
-            let ended = Driver::new(client, setup, told, reporter).run();
+            let driver = Driver::new(client, setup, told, reporter);
+            // Nothing of it is used after a panic, and its end must not go unnoticed beside the loops of other applications.
+            let ended = panic::catch_unwind(AssertUnwindSafe(|| driver.run())).ok();
             let _ = endings.send(Ending { application_id: name, ended }); // nobody listens any more once the process ends
         };
         let thread = thread::Builder::new().name(format!("autoscaler-{application_id}")).spawn(work);

@@ -74,6 +74,7 @@ pub fn at_next_start(old: &Settings, new: &Settings) -> Vec<&'static str> {
             old.static_check == StaticCheck::Off && old.static_check != new.static_check,
         ),
         ("topology.*", old.topology != new.topology),
+        ("leader.election", old.leader_election != new.leader_election),
         ("expected.cluster.id", old.expected_cluster_id != new.expected_cluster_id),
         ("http.listen", old.http_listen != new.http_listen),
         ("log.format", old.log_format != new.log_format),
