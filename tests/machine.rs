@@ -2,7 +2,7 @@
 //! machine, told to it as observations and replies.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "in a test a panic is the message")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use partition_autoscaler::autoscaler::machine::{Machine, Rules};
@@ -321,6 +321,21 @@ fn a_request_whose_effect_stays_invisible_is_not_looked_for_at_full_speed_for_ev
         machine.observed(now + after, &observation(&counts, 1));
         assert_eq!(machine.command(now + after), Command::Observe { at: now + after + pace });
     }
+}
+
+#[test]
+fn what_was_learned_outlives_a_statement_that_is_read_again() {
+    let repartition = ["shop-k-repartition".to_owned()];
+    let stated: BTreeMap<String, u32> = [("orders".to_owned(), 3)].into();
+    let learned: BTreeMap<String, u32> = [("orders".to_owned(), 6)].into();
+    let mut machine = Machine::new(rules(Duration::from_secs(900)), planner(&repartition, &[]), stated.clone());
+    machine = machine.knowing(learned, BTreeSet::new());
+    let counts = [("orders".to_owned(), 12), ("shop-k-repartition".to_owned(), 6)].into();
+    let now = Duration::from_secs(1);
+    machine.observed(now, &observation(&counts, 1));
+    machine.state_baseline(now, stated);
+    let targets = [("shop-k-repartition".to_owned(), 12)].into();
+    assert_eq!(machine.command(now), Command::Expand { targets });
 }
 
 #[test]

@@ -121,13 +121,15 @@ pub struct Driver<C, R> {
     pub(super) setup: Setup,
     control: Receiver<Control>,
     pub(super) reporter: R,
+    /// How keys are spread, as far as it was told; sampled once, so kept for whenever this sidecar leads.
+    pub(super) keys: BTreeMap<String, Keys>,
     clock: Instant,
 }
 
 impl<C: Cluster, R: Report> Driver<C, R> {
     /// A loop that has not begun.
     pub fn new(cluster: C, setup: Setup, control: Receiver<Control>, reporter: R) -> Self {
-        Self { cluster, setup, control, reporter, clock: Instant::now() }
+        Self { cluster, setup, control, reporter, keys: BTreeMap::new(), clock: Instant::now() }
     }
 
     /// Works until it is told to stop, may not go on, or cannot.
@@ -277,7 +279,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
                 self.reporter.topology(&planner);
                 self.setup.planner = Some(*planner);
             }
-            Control::Keys(_) => {} // sampled again later
+            Control::Keys(keys) => self.keys.extend(keys),
             Control::NoTopology(reason) => self.reporter.topology_failed(&reason),
         }
         Ok(())

@@ -62,9 +62,9 @@ pub(super) enum Begun {
 
 impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     /// Starts from what is remembered, and from the topics that are there now: a recreated topic has no past.
-    pub(super) fn begin(driver: &'a mut Driver<C, R>, office: &'a mut dyn Office, planner: Planner) -> Result<Self, Begun> {
-        let watch = Watch::of(&planner);
-        let model = model(&planner, &driver.setup.rules);
+    pub(super) fn begin(driver: &'a mut Driver<C, R>, office: &'a mut dyn Office, mut planner: Planner) -> Result<Self, Begun> {
+        let mut watch = Watch::of(&planner);
+        let mut fingerprint = model(&planner, &driver.setup.rules);
         let seen = loop {
             let started = Instant::now();
             let answer = driver.cluster.describe_topics(&watch.names, READ_TIMEOUT);
@@ -78,25 +78,28 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             while let Some(control) = driver.told_before(until) {
                 driver.prepare(control).map_err(Begun::Ended)?;
             }
-            if office.turn(driver.now(), model) == Standing::Follows {
+            if let Some(other) = driver.setup.planner.take() {
+                planner = other;
+                watch = Watch::of(&planner);
+            }
+            fingerprint = model(&planner, &driver.setup.rules);
+            if office.turn(driver.now(), fingerprint) == Standing::Follows {
                 return Err(Begun::Lost(Box::new(planner)));
             }
         };
         let ids = topic_ids(&seen);
         let memory = office.memory();
         let learned_here = memory.get(&Key::Topology) == Some(&Row::Topology(topology(&planner)));
-        let mut baseline = driver.setup.baseline.clone();
-        let mut not_pinned = BTreeSet::new();
+        let mut machine = Machine::new(driver.setup.rules.clone(), planner, driver.setup.baseline.clone());
         if learned_here {
-            baseline.extend(memory.baseline(&ids));
-            not_pinned = memory.not_pinned();
+            machine = machine.knowing(memory.baseline(&ids), memory.not_pinned());
         }
-        let machine = Machine::new(driver.setup.rules.clone(), planner, baseline).knowing(not_pinned);
+        machine.keys_sampled(driver.now(), driver.keys.clone());
         Ok(Self {
             driver,
             office,
             machine,
-            model,
+            model: fingerprint,
             watch,
             next_group: Duration::ZERO,
             rehearsed: false,
@@ -122,12 +125,16 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                         let now = self.driver.now();
                         self.driver.setup.on_error = on_error;
                         self.driver.setup.rules = rules.clone();
+                        self.driver.setup.baseline.clone_from(&baseline);
                         self.machine.reconfigure(now, rules);
                         self.machine.state_baseline(now, baseline);
                         self.model = model(self.machine.planner(), &self.driver.setup.rules);
                     }
                     Some(Control::Topology(planner)) => self.change_topology(*planner),
-                    Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),
+                    Some(Control::Keys(keys)) => {
+                        self.driver.keys.extend(keys.clone());
+                        self.machine.keys_sampled(self.driver.now(), keys);
+                    }
                     Some(Control::NoTopology(reason)) => self.driver.reporter.topology_failed(&reason),
                     None => {
                         if let Some(refused) = self.observe() {

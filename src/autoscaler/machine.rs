@@ -100,8 +100,10 @@ impl Machine {
         }
     }
 
-    /// The same, with repartition topics that are known to follow their inputs.
-    pub fn knowing(mut self, not_pinned: BTreeSet<String>) -> Self {
+    /// The same, with what earlier leaders learned: input counts at which everything fitted last, which outlive what the operator
+    /// stated before, and repartition topics that followed an input.
+    pub fn knowing(mut self, baseline: BTreeMap<String, u32>, not_pinned: BTreeSet<String>) -> Self {
+        self.baseline.extend(baseline);
         self.not_pinned = not_pinned;
         self
     }
