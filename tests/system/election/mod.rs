@@ -2,6 +2,7 @@
 
 mod expansions;
 mod handover;
+mod topic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
