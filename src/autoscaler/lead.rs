@@ -91,7 +91,8 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             baseline.extend(memory.baseline(&ids));
             not_pinned = memory.not_pinned();
         }
-        let machine = Machine::new(driver.setup.rules.clone(), planner, baseline).knowing(not_pinned);
+        let mut machine = Machine::new(driver.setup.rules.clone(), planner, baseline).knowing(not_pinned);
+        machine.recount(memory.failures());
         Ok(Self {
             driver,
             office,
@@ -165,7 +166,11 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         }
         // one mismatch is one failure, however many leaders give it up
         if self.machine.decision().is_some_and(|decision| self.office.memory().get(&Key::Failure(mismatch(decision))).is_some()) {
+            let before = events.len();
             events.retain(|event| *event != Event::GaveUp);
+            if events.len() < before {
+                self.machine.recount(self.office.memory().failures());
+            }
         }
         self.unwritten |= !events.is_empty();
         self.driver.reporter.step(now, events, &self.machine);

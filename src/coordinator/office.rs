@@ -269,7 +269,12 @@ impl Elected {
                 Ok(())
             }
             Err(error) => {
-                let failure = failure(&error);
+                // A writer that cannot go on is replaced, whatever it was that it met.
+                let failure = if writer.is_finished() && !matches!(error, CommitError::Fenced) {
+                    Failure::TimedOut
+                } else {
+                    failure(&error)
+                };
                 self.trouble(
                     Part::Writing,
                     format!("the coordinator topic {} takes no records: {error}", self.coordination.name()),
@@ -322,6 +327,10 @@ impl Elected {
             }
             Action::Lead { term, .. } => {
                 let begins = self.leading.replace(term) != Some(term);
+                // What could not be read back at the time of the commit, which nothing else would make up for.
+                if self.ailments.contains_key(&Part::Reading) {
+                    self.watch(Duration::ZERO);
+                }
                 return Some(Standing::Leads { begins });
             }
         }

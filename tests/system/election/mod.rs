@@ -1,7 +1,10 @@
 //! Several sidecars of one application: one acts, whatever happens to it, to the brokers or to the coordinator topic.
 
+mod brokers;
 mod expansions;
+mod flag;
 mod handover;
+mod rights;
 mod topic;
 
 use std::collections::{BTreeMap, BTreeSet};
