@@ -77,6 +77,8 @@ pub trait Report: Send {
     fn following(&mut self, memory: &Memory, enabled: bool);
     /// Something is wrong with leadership or memory.
     fn trouble(&mut self, message: &str);
+    /// What is wrong with them at present; empty if nothing is.
+    fn ailing(&mut self, ailments: Vec<String>);
     /// Name and text of what has happened since the last call.
     fn take_history(&mut self) -> Vec<(String, String)>;
     /// The loop ends.
@@ -200,6 +202,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
         for trouble in office.troubles() {
             self.reporter.trouble(&trouble);
         }
+        self.reporter.ailing(office.ailments());
     }
 
     /// Joins the other sidecars.

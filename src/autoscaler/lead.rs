@@ -95,6 +95,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             machine = machine.knowing(memory.baseline(&ids), memory.not_pinned());
         }
         machine.keys_sampled(driver.now(), driver.keys.clone());
+        machine.recount(memory.failures());
         Ok(Self {
             driver,
             office,
@@ -172,7 +173,11 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         }
         // one mismatch is one failure, however many leaders give it up
         if self.machine.decision().is_some_and(|decision| self.office.memory().get(&Key::Failure(mismatch(decision))).is_some()) {
+            let before = events.len();
             events.retain(|event| *event != Event::GaveUp);
+            if events.len() < before {
+                self.machine.recount(self.office.memory().failures());
+            }
         }
         self.unwritten |= !events.is_empty();
         self.driver.reporter.step(now, events, &self.machine);
@@ -224,9 +229,16 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     /// Reads all counts. Before the first time that this works, an error that only a person can mend is handed back.
     fn observe(&mut self) -> Option<KafkaError> {
         self.list_topics_when_due();
+        let mut names = self.watch.names.clone();
+        names.extend(self.office.topic().map(str::to_owned));
         let started = Instant::now();
-        let answer = self.driver.cluster.describe_topics(&self.watch.names, READ_TIMEOUT);
+        let mut answer = self.driver.cluster.describe_topics(&names, READ_TIMEOUT);
         let now = self.driver.now();
+        if let (Ok(seen), Some(own)) = (&mut answer, self.office.topic())
+            && let Some(TopicState::Present { id, partitions }) = seen.remove(own)
+        {
+            self.office.saw(id, partitions);
+        }
         if let Err(error) = &answer
             && needs_a_person(error.class)
             && matches!(self.machine.state(), State::Starting)

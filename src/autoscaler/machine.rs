@@ -108,6 +108,11 @@ impl Machine {
         self
     }
 
+    /// So many failures are counted so far, those of other sidecars among them.
+    pub fn recount(&mut self, failures: u64) {
+        self.failures = failures;
+    }
+
     /// The planner of the present topology, for another machine.
     pub fn into_planner(self) -> Planner {
         self.planner

@@ -1,12 +1,16 @@
 //! The office that a sidecar holds among those of its application: who leads, and the memory that outlives every leader.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::memory::{Applied, Memory};
 use super::protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal};
 use super::records::{Change, Fingerprint, Origin, Row, StandingIntent};
-use crate::kafka::coordination::{CommitError, Coordination, LogError, LogReader, LogRecord, Membership, SESSION, Writer};
-use crate::kafka::port::KafkaError;
+use crate::kafka::coordination::{
+    CommitError, Coordination, LogError, LogReader, LogRecord, Membership, MembershipEvent, SESSION, Writer, grown,
+};
+use crate::kafka::port::{KafkaError, TopicId};
 
 /// Least time that must be left of the session for a request to begin.
 const RESERVE: Duration = Duration::from_secs(2);
@@ -45,6 +49,12 @@ pub trait Office: Send {
     fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64));
     /// What went wrong since the last call, a sentence each, told once.
     fn troubles(&mut self) -> Vec<String>;
+    /// What is wrong at present, a sentence each.
+    fn ailments(&self) -> Vec<String>;
+    /// The topic that the memory is in, to be looked at together with the others.
+    fn topic(&self) -> Option<&str>;
+    /// The topic of the memory as it was just seen.
+    fn saw(&mut self, id: Option<TopicId>, partitions: u32);
     /// Gives the office up in good order.
     fn close(&mut self);
 }
@@ -79,8 +89,31 @@ impl Office for Alone {
         Vec::new()
     }
 
+    fn ailments(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn topic(&self) -> Option<&str> {
+        None
+    }
+
+    fn saw(&mut self, _id: Option<TopicId>, _partitions: u32) {}
+
     fn close(&mut self) {}
 }
+
+/// What may be wrong, each for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Group,
+    Topic,
+    Reading,
+    Records,
+    Writing,
+}
+
+/// What the thread of the membership tells: an error, until the group is well again.
+type GroupError = Arc<Mutex<Option<KafkaError>>>;
 
 /// One of several sidecars (`leader.election=kafka`).
 pub struct Elected {
@@ -91,6 +124,8 @@ pub struct Elected {
     writer: Option<Writer>,
     leadership: Leadership,
     memory: Memory,
+    /// What was remembered when the topic vanished, for whoever leads next to write down anew.
+    rescued: Memory,
     /// The term in which the loop was told that it leads.
     leading: Option<u64>,
     model: Option<Fingerprint>,
@@ -98,7 +133,8 @@ pub struct Elected {
     clock: Instant,
     origin: Origin,
     troubles: Vec<String>,
-    told: Option<String>,
+    ailments: BTreeMap<Part, String>,
+    group: GroupError,
 }
 
 impl Elected {
@@ -109,7 +145,14 @@ impl Elected {
     pub fn join(coordination: Coordination, clock: Instant, host: String, username: String) -> Result<Self, KafkaError> {
         let topic = coordination.ensure_topic(TOPIC_TIMEOUT)?;
         let reader = coordination.reader(topic.id)?;
-        let membership = coordination.join(|_| {})?;
+        let group = GroupError::default();
+        let membership = {
+            let group = Arc::clone(&group);
+            coordination.join(move |event| {
+                let error = if let MembershipEvent::Error(error) = event { Some(error) } else { None };
+                *group.lock().unwrap_or_else(PoisonError::into_inner) = error;
+            })?
+        };
         Ok(Self {
             coordination,
             membership: Some(membership),
@@ -117,12 +160,14 @@ impl Elected {
             writer: None,
             leadership: Leadership::new(Limits { session: SESSION, reserve: RESERVE }),
             memory: Memory::default(),
+            rescued: Memory::default(),
             leading: None,
             model: None,
             clock,
             origin: Origin { host, username, timestamp: 0 },
             troubles: Vec::new(),
-            told: None,
+            ailments: BTreeMap::new(),
+            group,
         })
     }
 
@@ -131,11 +176,15 @@ impl Elected {
         Some(Held { term: held.term, renewed: held.renewed.saturating_duration_since(self.clock) })
     }
 
-    fn trouble(&mut self, message: String) {
-        if self.told.as_ref() != Some(&message) {
-            self.told = Some(message.clone());
+    fn trouble(&mut self, part: Part, message: String) {
+        if self.ailments.get(&part) != Some(&message) {
+            self.ailments.insert(part, message.clone());
             self.troubles.push(message);
         }
+    }
+
+    fn well(&mut self, part: Part) {
+        self.ailments.remove(&part);
     }
 
     fn take(&mut self, records: Vec<LogRecord>) -> bool {
@@ -143,20 +192,55 @@ impl Elected {
         for record in records {
             match self.memory.apply(record.offset, &record.key, record.value.as_deref()) {
                 Ok(applied) => changed |= applied == Applied::Changed,
-                Err(skipped) => self
-                    .trouble(format!("a record of the coordinator topic {} is passed over: {skipped}", self.coordination.name())),
+                // A flood of them is told once.
+                Err(skipped) if self.memory.skipped().get(&skipped) == Some(&1) => {
+                    let topic = self.coordination.name();
+                    let message = format!(
+                        "records of the coordinator topic {topic} are passed over, the first at offset {}: {skipped}; see who else writes there",
+                        record.offset
+                    );
+                    self.trouble(Part::Records, message);
+                }
+                Err(_) => {}
             }
         }
         changed
     }
 
     fn read_failed(&mut self, error: &LogError) {
-        self.trouble(error.to_string());
+        self.trouble(Part::Reading, error.to_string());
         if *error == LogError::Restarted {
-            self.memory = Memory::default();
-            if let Err(error) = self.coordination.ensure_topic(TOPIC_TIMEOUT) {
-                self.trouble(error.message);
+            let before = std::mem::take(&mut self.memory);
+            if before.last_epoch() > 0 {
+                self.rescued = before;
             }
+            // A writer that goes on would add to a topic that begins without its past.
+            if let Some(held) = self.held() {
+                self.leadership.on(Event::TopicRestarted { term: held.term });
+            }
+            self.look_at_topic();
+        }
+    }
+
+    /// Creates the topic if it is gone.
+    fn look_at_topic(&mut self) {
+        match self.coordination.ensure_topic(TOPIC_TIMEOUT) {
+            Ok(topic) => self.saw(topic.id, 1),
+            Err(error) => self.trouble(Part::Topic, error.message),
+        }
+    }
+
+    /// What has to be written with the first intent: nothing, unless the topic is a new one.
+    fn lost_rows(&self) -> Memory {
+        if self.memory.last_epoch() > 0 { self.memory.clone() } else { self.rescued.clone() }
+    }
+
+    fn follow_group(&mut self) {
+        let error = self.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let renewed = self.held().is_some_and(|held| self.clock.elapsed().saturating_sub(held.renewed) < RESERVE);
+        match error {
+            Some(error) if !renewed => self.trouble(Part::Group, error.message),
+            _ => self.well(Part::Group),
         }
     }
 
@@ -170,8 +254,14 @@ impl Elected {
         let records: Vec<_> = changes.iter().map(|change| change.encode(&self.origin)).collect();
         match writer.commit(&records, Some(&group), within) {
             Ok(offset) => {
+                self.well(Part::Writing);
+                if self.memory.read_to().is_some_and(|read| offset <= read) {
+                    self.read_failed(&LogError::Restarted);
+                    return Err(Failure::Other);
+                }
                 match self.reader.read_through(offset, within) {
                     Ok(records) => {
+                        self.well(Part::Reading);
                         self.take(records);
                     }
                     Err(error) => self.read_failed(&error),
@@ -179,8 +269,16 @@ impl Elected {
                 Ok(())
             }
             Err(error) => {
-                let failure = failure(&error);
-                self.trouble(format!("the coordinator topic {} takes no records: {error}", self.coordination.name()));
+                // A writer that cannot go on is replaced, whatever it was that it met.
+                let failure = if writer.is_finished() && !matches!(error, CommitError::Fenced) {
+                    Failure::TimedOut
+                } else {
+                    failure(&error)
+                };
+                self.trouble(
+                    Part::Writing,
+                    format!("the coordinator topic {} takes no records: {error}", self.coordination.name()),
+                );
                 Err(failure)
             }
         }
@@ -203,14 +301,15 @@ impl Elected {
                     self.leadership.on(Event::WriterReady { term });
                 }
                 Err(error) => {
-                    self.trouble(format!("the leadership cannot be taken up: {error}"));
+                    self.trouble(Part::Writing, format!("the leadership cannot be taken up: {error}"));
                     self.failed(term, failure(&error));
                 }
             },
             Action::ReadLog { term } => match self.reader.read_to_end(READ_TIMEOUT) {
                 Ok(records) => {
+                    self.well(Part::Reading);
                     self.take(records);
-                    self.leadership.on(Event::LogRead { term, last_epoch: self.memory.last_epoch() });
+                    self.leadership.on(Event::LogRead { term, last_epoch: self.lost_rows().last_epoch() });
                 }
                 Err(error) => {
                     self.read_failed(&error);
@@ -219,15 +318,18 @@ impl Elected {
             },
             Action::CommitStandingIntent { term, epoch, fingerprint, within } => {
                 let row = StandingIntent { epoch, fingerprint, member: self.origin.host.clone() };
-                match self.commit(term, &[Change::Set(Row::StandingIntent(row))], within) {
+                let mut wanted = self.lost_rows();
+                wanted.set(Row::StandingIntent(row));
+                match self.commit(term, &self.memory.diff(&wanted), within) {
                     Ok(()) => self.leadership.on(Event::IntentCommitted { term, epoch }),
                     Err(failure) => self.failed(term, failure),
                 }
             }
             Action::Lead { term, .. } => {
                 let begins = self.leading.replace(term) != Some(term);
-                if begins {
-                    self.told = None;
+                // What could not be read back at the time of the commit, which nothing else would make up for.
+                if self.ailments.contains_key(&Part::Reading) {
+                    self.watch(Duration::ZERO);
                 }
                 return Some(Standing::Leads { begins });
             }
@@ -241,6 +343,7 @@ impl Office for Elected {
         if self.model.replace(model) != Some(model) {
             self.leadership.on(Event::Model(model));
         }
+        self.follow_group();
         for _ in 0..STEPS {
             let action = self.leadership.next(self.clock.elapsed().max(now), self.held());
             if let Some(standing) = self.step(action) {
@@ -253,7 +356,12 @@ impl Office for Elected {
 
     fn watch(&mut self, wait: Duration) -> bool {
         match self.reader.poll(wait) {
-            Ok(records) => self.take(records),
+            Ok(records) => {
+                if self.reader.is_well() {
+                    self.well(Part::Reading);
+                }
+                self.take(records)
+            }
             Err(error) => {
                 self.read_failed(&error);
                 error == LogError::Restarted
@@ -288,6 +396,25 @@ impl Office for Elected {
 
     fn troubles(&mut self) -> Vec<String> {
         std::mem::take(&mut self.troubles)
+    }
+
+    fn ailments(&self) -> Vec<String> {
+        self.ailments.values().cloned().collect()
+    }
+
+    fn topic(&self) -> Option<&str> {
+        Some(self.coordination.name())
+    }
+
+    fn saw(&mut self, id: Option<TopicId>, partitions: u32) {
+        if partitions == 1 {
+            self.well(Part::Topic);
+        } else {
+            self.trouble(Part::Topic, grown(self.coordination.name(), partitions));
+        }
+        if let Some(Err(error)) = id.map(|id| self.reader.confirm(id)) {
+            self.read_failed(&error);
+        }
     }
 
     fn close(&mut self) {

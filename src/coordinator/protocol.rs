@@ -70,6 +70,11 @@ pub enum Event {
         /// When its outcome was known, from the start of the process.
         at: Duration,
     },
+    /// The log was deleted or begun anew: what was committed in this term is not in it.
+    TopicRestarted {
+        /// In which term.
+        term: u64,
+    },
     /// This sidecar ends, or must not lead any more.
     StepDown,
 }
@@ -240,6 +245,11 @@ impl Leadership {
             Event::OutcomeCommitted { term, epoch } => {
                 if let Some(tenure) = self.tenure(term) {
                     tenure.operator = tenure.operator.filter(|intent| intent.epoch != epoch);
+                }
+            }
+            Event::TopicRestarted { term } => {
+                if self.tenure(term).is_some() {
+                    self.end_tenure();
                 }
             }
             Event::Failed { term, failure, at } => self.failed(term, failure, at),

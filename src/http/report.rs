@@ -32,6 +32,8 @@ pub struct Reporter {
     status: ApplicationStatus,
     /// Warnings of the configuration, which stay.
     config_warnings: Vec<Warning>,
+    /// What is wrong with leader election.
+    ailments: Vec<Warning>,
     topology_latch: Option<Latch>,
     observation_latch: Option<Latch>,
     /// What happened and is not in the memory of all sidecars yet.
@@ -80,6 +82,7 @@ impl Reporter {
             shared: shared.clone(),
             status,
             config_warnings,
+            ailments: Vec::new(),
             topology_latch: Some(shared.latch(format!("{application_id}: the topology"))),
             observation_latch: Some(shared.latch(format!("{application_id}: the first full observation"))),
             unwritten: Vec::new(),
@@ -266,9 +269,13 @@ impl Reporter {
             status.state.details = format!("{}; {says}", status.state.details);
         }
         status.warnings.clone_from(&self.config_warnings);
+        status.warnings.extend(self.ailments.iter().cloned());
         status.warnings.extend(decision.iter().flat_map(|decision| decision.warnings.iter().cloned()));
     }
 }
+
+/// Code of the warnings about leader election.
+const COORDINATION: &str = "COORDINATION";
 
 /// Every watched topic that exists, with the count it should have as far as the decision tells.
 fn topic_counts(machine: &Machine, decision: Option<&Decision>) -> BTreeMap<String, TopicCounts> {
@@ -468,6 +475,7 @@ impl Report for Reporter {
             self.status.assignor_error = (*error).into();
         }
         self.status.warnings.clone_from(&self.config_warnings);
+        self.status.warnings.extend(self.ailments.iter().cloned());
         if let Some(Row::Flag { enabled: leader, .. }) = memory.get(&Key::Flag)
             && *leader != enabled
         {
@@ -488,6 +496,17 @@ impl Report for Reporter {
     fn trouble(&mut self, message: &str) {
         warn!(application_id = self.app(), "{message}");
         self.remember("trouble", message);
+    }
+
+    fn ailing(&mut self, ailments: Vec<String>) {
+        if ailments.iter().eq(self.ailments.iter().map(|known| &known.message)) {
+            return;
+        }
+        let warning = |message| Warning { code: COORDINATION.to_owned(), message };
+        self.status.warnings.retain(|warning| warning.code != COORDINATION);
+        self.ailments = ailments.into_iter().map(warning).collect();
+        self.status.warnings.extend(self.ailments.iter().cloned());
+        self.shared.publish(self.status.clone());
     }
 
     fn take_history(&mut self) -> Vec<(String, String)> {

@@ -29,7 +29,7 @@ const SETTINGS: &[(&str, &str)] = &[
 /// Records that one call hands out at most, so that it comes to an end.
 const BATCH: usize = 1000;
 
-/// Between two attempts to read a topic that is not there.
+/// Between two attempts to read a topic that cannot be read.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// A committed record.
@@ -71,8 +71,10 @@ pub struct LogReader {
     position: Position,
     /// Reading has begun.
     assigned: bool,
-    /// When the topic was last found to be another one.
-    restarted: Option<Instant>,
+    /// When reading last failed so that it has to begin anew.
+    stopped: Option<Instant>,
+    /// The broker's latest answer was one.
+    well: bool,
     /// An error that came after records of the same call.
     pending: Option<LogError>,
 }
@@ -95,7 +97,8 @@ impl LogReader {
             next: None,
             position: coordination.position.clone(),
             assigned: false,
-            restarted: None,
+            stopped: None,
+            well: false,
             pending: None,
         })
     }
@@ -144,6 +147,11 @@ impl LogReader {
         self.read_while(timeout, |step| !matches!(step, Step::Record(record) if record.offset >= offset))
     }
 
+    /// Whether the latest thing heard of the topic was an answer and not an error.
+    pub fn is_well(&self) -> bool {
+        self.well
+    }
+
     /// The id of the topic as it was just observed. Another one than before is another topic, which else goes unnoticed if it was
     /// recreated quickly: then the reader begins anew.
     pub fn confirm(&mut self, seen: TopicId) -> Result<(), LogError> {
@@ -189,8 +197,12 @@ impl LogReader {
         let wait = if self.assigned { wait } else { self.begin(wait)? };
         let code = match self.consumer.poll(wait) {
             None => return Ok(Step::Nothing),
-            Some(Err(RdKafkaError::PartitionEOF(_))) => return Ok(Step::End),
+            Some(Err(RdKafkaError::PartitionEOF(_))) => {
+                self.well = true;
+                return Ok(Step::End);
+            }
             Some(Ok(message)) => {
+                self.well = true;
                 let record = LogRecord {
                     offset: message.offset(),
                     key: message.key().unwrap_or_default().to_vec(),
@@ -207,8 +219,8 @@ impl LogReader {
                 self.restart()?;
                 Ok(Step::Nothing)
             }
-            29 => Err(LogError::Denied(denied("READ", "topic", &self.topic))),
-            30 => Err(LogError::Denied(denied("READ", "group", &self.topic))),
+            29 => Err(self.stop(LogError::Denied(denied("READ", "topic", &self.topic)))),
+            30 => Err(self.stop(LogError::Denied(denied("READ", "group", &self.topic)))),
             // Connections come and go; the client of the observations tells what a person has to know.
             local::TRANSPORT
             | local::ALL_BROKERS_DOWN
@@ -219,25 +231,31 @@ impl LogReader {
                 debug!(code, "no connection to read the coordinator topic");
                 Ok(Step::Nothing)
             }
-            code => Err(LogError::Other(failed("reading", &self.topic, code))),
+            code => Err(self.stop(LogError::Other(failed("reading", &self.topic, code)))),
         }
     }
 
     fn restart(&mut self) -> Result<(), LogError> {
         self.next = None;
         self.position.set(0);
+        Err(self.stop(LogError::Restarted))
+    }
+
+    /// librdkafka tells an error once and then nothing, not even that it is over; reading that begins anew finds out.
+    fn stop(&mut self, error: LogError) -> LogError {
         self.assigned = false;
-        self.restarted = Some(Instant::now());
-        Err(LogError::Restarted)
+        self.stopped = Some(Instant::now());
+        self.well = false;
+        error
     }
 
     /// Begins reading and tells how much of the time is left.
     fn begin(&mut self, wait: Duration) -> Result<Duration, LogError> {
         let deadline = Instant::now() + wait;
         let left = || deadline.saturating_duration_since(Instant::now());
-        if let Some(restarted) = self.restarted {
+        if let Some(stopped) = self.stopped {
             // A topic that is missing must not keep a processor busy.
-            thread::sleep(left().min(RESTART_PAUSE.saturating_sub(restarted.elapsed())));
+            thread::sleep(left().min(RESTART_PAUSE.saturating_sub(stopped.elapsed())));
         }
         // A reader that knows the leader begins half a second earlier. It comes to know it anyway.
         if let Err(error) = self.consumer.fetch_metadata(Some(&self.topic), left()) {

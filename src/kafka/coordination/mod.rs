@@ -17,7 +17,7 @@ mod writer;
 pub use lease::{GroupMetadata, Held, Lease};
 pub use log_reader::{LogError, LogReader, LogRecord};
 pub use membership::{LostReason, Membership, MembershipEvent};
-pub use topic::CoordinatorTopic;
+pub use topic::{CoordinatorTopic, grown};
 pub use writer::{CommitError, Writer};
 
 use std::collections::BTreeMap;

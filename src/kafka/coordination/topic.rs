@@ -41,7 +41,9 @@ pub fn ensure(
     let id = loop {
         match client.describe_topics(&names, left())?.remove(name) {
             Some(TopicState::Present { id, partitions: 1 }) => break id,
-            Some(TopicState::Present { partitions, .. }) => return Err(too_many(name, partitions)),
+            Some(TopicState::Present { partitions, .. }) => {
+                return Err(KafkaError::new(ErrorClass::Config, grown(name, partitions)));
+            }
             Some(TopicState::Failed(error)) => return Err(not_seen(name, &error)),
             Some(TopicState::Missing) | None if !asked => {
                 asked = true;
@@ -82,13 +84,11 @@ fn check_policy(client: &mut Client, name: &str, left: &dyn Fn() -> Duration) ->
     }
 }
 
-fn too_many(name: &str, partitions: u32) -> KafkaError {
-    KafkaError::new(
-        ErrorClass::Config,
-        format!(
-            "the coordinator topic {name} has {partitions} partitions, but has to have 1; stop all sidecars of the application, delete \
-             the topic, and start them again, which creates it anew"
-        ),
+/// What a person is told of a coordinator topic that was grown.
+pub fn grown(name: &str, partitions: u32) -> String {
+    format!(
+        "the coordinator topic {name} has {partitions} partitions, but has to have 1; delete the topic while the sidecars run, and they \
+         create it anew and write down what they know"
     )
 }
 

@@ -262,6 +262,13 @@ impl<'a> Admin<'a> {
         });
     }
 
+    /// Node that leads the first partition of a topic; `None` while it has no leader.
+    pub fn leader(&self, topic: &str) -> Option<usize> {
+        let metadata = self.client.inner().fetch_metadata(Some(topic), TIMEOUT).ok()?;
+        let partition = metadata.topics().first()?.partitions().first()?;
+        usize::try_from(partition.leader()).ok()
+    }
+
     /// State of a group of any kind as its coordinator names it, such as `Stable`; `None` when there is no such group.
     pub fn group_state(&self, group: &str) -> Option<String> {
         let nodes = self.cluster.live_addresses();

@@ -285,6 +285,14 @@ impl Cluster {
         self.nodes.iter().filter(|node| node.is_running()).map(Node::address).collect()
     }
 
+    /// Which of the running nodes coordinates a group; `None` while no node says so.
+    pub fn coordinator(&self, group: &str) -> Option<usize> {
+        let running = self.nodes.iter().filter(|node| node.is_running());
+        let mut coordinators =
+            running.filter(|node| wire::groups(&node.address()).is_ok_and(|groups| groups.contains_key(group)));
+        coordinators.next().map(|node| node.id)
+    }
+
     /// Number of nodes, running or not.
     pub fn size(&self) -> usize {
         self.nodes.len()

@@ -5,7 +5,7 @@ mod copartition;
 mod flag;
 mod growth;
 mod outages;
-mod rights;
+pub(crate) mod rights;
 
 use std::collections::BTreeMap;
 
