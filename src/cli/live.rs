@@ -16,7 +16,7 @@ use crate::plan::{Knowledge, Planner, Protocol, Snapshot, Verdict, Watched};
 use crate::topology_source;
 
 /// Bound of each request of a command.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl From<KafkaError> for Failure {
     fn from(error: KafkaError) -> Self {

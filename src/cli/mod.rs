@@ -7,8 +7,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub mod completions;
 pub mod config;
 pub mod describe_text;
+pub mod history;
 mod live;
 pub mod plan;
+mod remembered;
 pub mod run;
 pub mod snapshot;
 pub mod status;
@@ -73,8 +75,10 @@ enum Command {
     Topology(topology::TopologyArgs),
     /// Save topology, baseline and counts of a live application, for `plan --snapshot`
     Snapshot(snapshot::SnapshotArgs),
-    /// Show the status of a running sidecar
+    /// Show the status of a running sidecar, or with --config what the leader of a live application has told
     Status(status::StatusArgs),
+    /// Show what the sidecars of a live application remember: leader, plans, events
+    History(history::HistoryArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Print the completion script of a shell
@@ -114,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::Topology(args) => topology::run(args, common),
         Command::Snapshot(args) => snapshot::run(args, common),
         Command::Status(args) => status::run(args, common),
+        Command::History(args) => history::run(args, common),
         Command::Config(args) => config::run(args, common),
         Command::Completions(args) => Ok(completions::run(args, Cli::command())),
     };

@@ -1,5 +1,6 @@
 //! The office that a sidecar holds among those of its application: who leads, and the memory that outlives every leader.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::memory::{Applied, Memory};
@@ -45,6 +46,8 @@ pub trait Office: Send {
     fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64));
     /// What went wrong since the last call, a sentence each, told once.
     fn troubles(&mut self) -> Vec<String>;
+    /// How often Kafka did not take what was to be remembered, by kind, since the start.
+    fn failures(&self) -> &BTreeMap<Failure, u64>;
     /// Gives the office up in good order.
     fn close(&mut self);
 }
@@ -53,6 +56,7 @@ pub trait Office: Send {
 #[derive(Default)]
 pub struct Alone {
     memory: Memory,
+    failures: BTreeMap<Failure, u64>,
     began: bool,
 }
 
@@ -79,6 +83,10 @@ impl Office for Alone {
         Vec::new()
     }
 
+    fn failures(&self) -> &BTreeMap<Failure, u64> {
+        &self.failures
+    }
+
     fn close(&mut self) {}
 }
 
@@ -99,6 +107,7 @@ pub struct Elected {
     origin: Origin,
     troubles: Vec<String>,
     told: Option<String>,
+    failures: BTreeMap<Failure, u64>,
 }
 
 impl Elected {
@@ -110,7 +119,7 @@ impl Elected {
         let topic = coordination.ensure_topic(TOPIC_TIMEOUT)?;
         let reader = coordination.reader(topic.id)?;
         let membership = coordination.join(|_| {})?;
-        Ok(Self {
+        let mut elected = Self {
             coordination,
             membership: Some(membership),
             reader,
@@ -123,7 +132,14 @@ impl Elected {
             origin: Origin { host, username, timestamp: 0 },
             troubles: Vec::new(),
             told: None,
-        })
+            failures: BTreeMap::new(),
+        };
+        // What was told before this sidecar came is known when it begins to follow; the group needs as long to let it in.
+        match elected.reader.read_to_end(READ_TIMEOUT) {
+            Ok(records) => drop(elected.take(records)),
+            Err(error) => elected.read_failed(&error),
+        }
+        Ok(elected)
     }
 
     fn held(&self) -> Option<Held> {
@@ -187,6 +203,8 @@ impl Elected {
     }
 
     fn failed(&mut self, term: u64, failure: Failure) {
+        let count = self.failures.entry(failure).or_default();
+        *count = count.saturating_add(1);
         self.leadership.on(Event::Failed { term, failure, at: self.clock.elapsed() });
     }
 
@@ -288,6 +306,10 @@ impl Office for Elected {
 
     fn troubles(&mut self) -> Vec<String> {
         std::mem::take(&mut self.troubles)
+    }
+
+    fn failures(&self) -> &BTreeMap<Failure, u64> {
+        &self.failures
     }
 
     fn close(&mut self) {

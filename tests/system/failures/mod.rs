@@ -5,7 +5,7 @@ mod copartition;
 mod flag;
 mod growth;
 mod outages;
-mod rights;
+pub mod rights;
 
 use std::collections::BTreeMap;
 

@@ -8,10 +8,10 @@ use kit::{Acl, Cluster, Operation, Resource, Sidecar};
 use super::{Shop, details, failures, lines, metric, totals};
 use crate::stage::wait_state;
 
-const USER: &str = "scaler";
+pub const USER: &str = "scaler";
 
 /// A cluster on which the sidecar may do what its user was allowed.
-fn guarded() -> &'static Cluster {
+pub fn guarded() -> &'static Cluster {
     static GUARDED: OnceLock<Cluster> = OnceLock::new();
     GUARDED.get_or_init(|| Cluster::builder().log_requests().user(USER, "secret").start())
 }
