@@ -7,6 +7,7 @@ use super::protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal}
 use super::records::{Change, Fingerprint, Origin, Row, StandingIntent};
 use crate::kafka::coordination::{CommitError, Coordination, LogError, LogReader, LogRecord, Membership, SESSION, Writer};
 use crate::kafka::port::KafkaError;
+use crate::pause_point;
 
 /// Least time that must be left of the session for a request to begin.
 const RESERVE: Duration = Duration::from_secs(2);
@@ -212,7 +213,13 @@ impl Elected {
                 self.leading = None;
                 return Some(Standing::Follows);
             }
-            Action::DropWriter => self.writer = None,
+            Action::DropWriter => {
+                self.writer = None;
+                self.trouble(format!(
+                    "this sidecar writes no more to the coordinator topic {}; before it leads again it has to take over anew",
+                    self.coordination.name()
+                ));
+            }
             Action::InitWriter { term, within } => match self.coordination.writer(within) {
                 Ok(writer) => {
                     self.writer = Some(writer);
@@ -229,7 +236,10 @@ impl Elected {
             },
             Action::CommitStandingIntent { term, epoch, fingerprint, within } => {
                 let row = StandingIntent { epoch, fingerprint, member: self.origin.host.clone() };
-                match self.commit(term, &[Change::Set(Row::StandingIntent(row))], within) {
+                pause_point::reached("before-intent");
+                let committed = self.commit(term, &[Change::Set(Row::StandingIntent(row))], within);
+                pause_point::reached("after-intent");
+                match committed {
                     Ok(()) => self.leadership.on(Event::IntentCommitted { term, epoch }),
                     Err(failure) => self.failed(term, failure),
                 }

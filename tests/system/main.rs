@@ -12,5 +12,6 @@ mod kit_selftest;
 mod kitchen;
 mod live_plan;
 mod operator;
+mod pauses;
 mod recompute;
 mod stage;
