@@ -8,4 +8,5 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(realpath "${1:-$(dirname "$here")/target/debug/partition-autoscaler}")
+command -v promtool >/dev/null || { echo "promtool is missing: apt-get install -y prometheus" >&2; exit 1; }
 exec "$here/tools.sh" python -B "$here/test/check.py" "$program"
