@@ -227,7 +227,10 @@ impl App {
             let answer = probe();
             if let (None, Some(status)) = (&answer, ended) {
                 let (id, exceptions, log) = (&self.id, self.exceptions(), self.log());
-                panic!("application {id} ended ({status}) before {what}, exceptions {exceptions:?}; end of its log:\n{}", tail(&log));
+                panic!(
+                    "application {id} ended ({status}) before {what}, exceptions {exceptions:?}; end of its log:\n{}",
+                    tail(&log)
+                );
             }
             answer.ok_or_else(|| format!("{}, tasks {:?}; end of its log:\n{}", self.state(), self.tasks(), tail(&self.log())))
         })
