@@ -92,11 +92,6 @@ def refused(message, *options):
     assert message in done.stderr, f"{options}: expected {message!r} in\n{done.stderr}"
 
 
-def test_lint():
-    for values in VALUES:
-        succeed("helm", "lint", "--strict", "--quiet", CHART, "--values", values)
-
-
 def test_the_schema_of_config_is_that_of_the_program():
     path = CHART / "values.schema.json"
     written = json.loads(path.read_text())
@@ -105,6 +100,11 @@ def test_the_schema_of_config_is_that_of_the_program():
         written["properties"]["config"] = wanted
         path.write_text(json.dumps(written, indent=2) + "\n")
     assert written["properties"]["config"] == wanted, "values.schema.json differs; UPDATE_EXPECT=1 helm/test.sh writes it"
+
+
+def test_lint():
+    for values in VALUES:
+        succeed("helm", "lint", "--strict", "--quiet", CHART, "--values", values)
 
 
 def test_every_value_is_in_the_schema_and_every_key_in_the_full_example():
@@ -168,13 +168,12 @@ def test_texts_of_topologies_arrive_as_they_are():
 def test_without_values_it_needs_no_rights():
     rendered = render()
     kinds = {item["kind"] for item in rendered}
-    assert {"Deployment", "ServiceAccount", "ConfigMap", "Service"} <= kinds
-    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "PodDisruptionBudget"}
+    assert {"Deployment", "ServiceAccount", "ConfigMap", "Service", "PodDisruptionBudget"} <= kinds
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
     assert of_kind(rendered, "ServiceAccount")["automountServiceAccountToken"] is False
     spec = pod(rendered)["spec"]
     assert spec["automountServiceAccountToken"] is False
     assert spec["enableServiceLinks"] is False
-    assert of_kind(rendered, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
     assert tomllib.loads(config(rendered)["config.toml"])["partition"]["autoscaling"]["enabled"] is False
     container = spec["containers"][0]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -209,7 +208,10 @@ def test_secrets_are_only_named():
 def test_what_is_refused():
     refused("additional properties 'replicas' not allowed", "--set", "replicas=2")
     refused("additional properties 'enable' not allowed", "--set", "config.partition.autoscaling.enable=true")
-    refused("replicaCount is 2 with config.leader.election=none", "--set", "replicaCount=2")
+    refused("replicaCount is 2 with config.leader.election=none", "--set", "config.leader.election=none")
+    one_alone = ["--set", "config.application[0].application.id=a", "--set", "config.application[0].leader.election=none"]
+    refused("replicaCount is 2 with config.leader.election=none", *one_alone)
+    refused("use config.leader.election", "--set", "extraEnv[0].name=LEADER_ELECTION", "--set", "extraEnv[0].value=none")
     for name in ["sasl.password", "ssl.key.pem"]:
         escaped = name.replace(".", r"\.")
         refused("name it in secretFiles and set kafka." + name + ".file", "--set", f"config.kafka.{escaped}=x")
@@ -225,16 +227,23 @@ def test_what_is_refused():
     refused("use one of them", "--set", "podMonitor.enabled=true", "--set", "serviceMonitor.enabled=true")
 
 
-def test_several_pods_with_an_election():
-    # leader.election=kafka is not in the schema before the program knows it
-    options = ["--set", "replicaCount=2", "--set", "config.leader.election=kafka", "--skip-schema-validation"]
-    rendered = render(*options)
-    validate(rendered, "1.36")
+def test_two_pods_elect_a_leader():
+    rendered = render()
+    assert tomllib.loads(config(rendered)["config.toml"])["leader"]["election"] == "kafka"
     deployment = of_kind(rendered, "Deployment")["spec"]
     assert deployment["replicas"] == 2
     assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
     budget = of_kind(rendered, "PodDisruptionBudget")["spec"]
+    assert budget["maxUnavailable"] == 1
     assert budget["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+
+
+def test_one_pod_without_an_election():
+    for election in ["none", "kafka"]:
+        rendered = render("--set", "replicaCount=1", "--set", f"config.leader.election={election}")
+        deployment = of_kind(rendered, "Deployment")["spec"]
+        assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
+        assert "PodDisruptionBudget" not in {item["kind"] for item in rendered}
 
 
 def test_sidecar_in_the_pod_of_an_application():
@@ -391,7 +400,10 @@ def test_notes_say_what_is_missing():
     assert "exit code 2" in notes() and "Autoscaling is OFF" in notes()
     full = notes("--values", CHART / "ci" / "full.yaml")
     assert "exit code 2" not in full and "Autoscaling is ON" in full
-    assert "enableServiceLinks" in notes("--set", "mode=sidecar")
+    assert "One of its 2 pods leads" in notes() and "leads" not in notes("--set", "replicaCount=1")
+    sidecar = notes("--set", "mode=sidecar")
+    assert "enableServiceLinks" in sidecar and "elect one that acts" in sidecar
+    assert "run one replica" in notes("--set", "mode=sidecar", "--set", "config.leader.election=none")
 
 
 def test_version_is_that_of_the_program():

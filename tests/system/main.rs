@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod chart;
 mod coordination;
 mod documents;
 mod election;

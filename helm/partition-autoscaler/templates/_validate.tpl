@@ -9,8 +9,13 @@
 
 {{- if and (eq .Values.mode "deployment") (gt (int .Values.replicaCount) 1) -}}
 {{- range $applications -}}
-{{- if eq "none" (dig "leader" "election" (dig "leader" "election" "none" $config) .) -}}
-{{- fail (printf "replicaCount is %d with config.leader.election=none: every pod would act; use replicaCount 1, or leader.election=kafka in a version that has it" (int $.Values.replicaCount)) -}}
+{{- if eq "none" (dig "leader" "election" (dig "leader" "election" "kafka" $config) .) -}}
+{{- fail (printf "replicaCount is %d with config.leader.election=none: every pod would act; use leader.election=kafka, or replicaCount 1" (int $.Values.replicaCount)) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if eq .name "LEADER_ELECTION" -}}
+{{- fail "extraEnv holds LEADER_ELECTION, which would win over what is checked here; use config.leader.election" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -24,6 +24,7 @@ pub use app::{App, Event};
 pub use cluster::Cluster;
 /// Waits for an answer of an `rdkafka` admin client.
 pub use futures_executor::block_on;
+pub use ports::free as free_ports;
 pub use sidecar::Sidecar;
 
 /// `client.id` of all of the kit's own clients.

@@ -25,6 +25,7 @@ pub struct Builder {
     configs: Vec<String>,
     files: Vec<(String, String)>,
     args: Vec<OsString>,
+    clear_env: bool,
     envs: Vec<(String, String)>,
 }
 
@@ -53,10 +54,19 @@ impl Builder {
         self
     }
 
+    /// Leaves it no variables but those of [`Self::env`].
+    pub fn clear_env(mut self) -> Self {
+        self.clear_env = true;
+        self
+    }
+
     /// Starts the program and returns at once.
     pub fn start(self) -> Sidecar {
         let dir = process::work_dir("sidecar");
         let mut command = Command::new(&self.program);
+        if self.clear_env {
+            command.env_clear();
+        }
         command.arg("run").current_dir(dir.path()).envs(self.envs).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, text) in &self.files {
@@ -96,6 +106,7 @@ impl Sidecar {
             configs: Vec::new(),
             files: Vec::new(),
             args: Vec::new(),
+            clear_env: false,
             envs: Vec::new(),
         }
     }
