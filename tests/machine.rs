@@ -548,3 +548,19 @@ fn what_was_accepted_is_not_sent_again_while_brokers_may_lag() {
     assert!(matches!(look(&mut machine, 1900), Command::Observe { .. }));
     assert_eq!(look(&mut machine, 2000), Command::Expand { targets }, "one back-off step later it is sent once more");
 }
+
+#[test]
+fn what_the_operator_states_counts_where_the_memory_explains_nothing() {
+    let repartition = "shop-k-repartition".to_owned();
+    let stated: BTreeMap<String, u32> = [("orders".to_owned(), 3)].into();
+    let remembered: BTreeMap<String, u32> = [("orders".to_owned(), 4)].into();
+    let planner = planner(std::slice::from_ref(&repartition), &["shop-st-changelog".to_owned()]);
+    let counts: BTreeMap<String, u32> =
+        [("orders", 6), ("shop-k-repartition", 3), ("shop-st-changelog", 3)].map(|(t, n)| (t.to_owned(), n)).into();
+    let now = Duration::from_secs(1);
+
+    let mut machine = Machine::new(rules(Duration::from_secs(900)), planner, stated).knowing(remembered, Default::default());
+    machine.observed(now, &observation(&counts, 1));
+    let Command::Expand { targets } = machine.command(now) else { panic!("{:?}", machine.state()) };
+    assert!(targets.values().all(|to| *to == 6), "{targets:?}");
+}

@@ -23,6 +23,8 @@ const EXPAND_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often the group is looked at while it has to take up new partitions, and otherwise.
 const GROUP_PACE_SETTLING: Duration = Duration::from_millis(500);
 const GROUP_PACE: Duration = Duration::from_secs(30);
+/// How long to wait before what could not be written is written again.
+const REWRITE_PACE: Duration = Duration::from_secs(1);
 /// How often all topics are listed, for pattern sources only; in between, topics are asked for by name.
 const LIST_PACE: Duration = Duration::from_secs(30);
 
@@ -50,6 +52,10 @@ pub(super) struct Loop<'a, C, R> {
     rehearsed: bool,
     /// Something happened that is not remembered yet.
     unwritten: bool,
+    /// Of it, what belongs into the history.
+    history: Vec<(String, String)>,
+    /// Not before this moment it is tried again to write.
+    next_write: Duration,
     ended_plan: Option<(Decision, Verdict, BTreeMap<String, TopicError>, Duration)>,
 }
 
@@ -106,6 +112,8 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             next_group: Duration::ZERO,
             rehearsed: false,
             unwritten: true,
+            history: Vec::new(),
+            next_write: Duration::ZERO,
             ended_plan: None,
         })
     }
@@ -199,21 +207,24 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         if !self.unwritten || self.request_is_due() {
             return;
         }
-        self.unwritten = false;
+        let now = self.driver.now();
+        if now < self.next_write {
+            return;
+        }
         let (machine, model) = (&self.machine, self.model);
         let ids = machine.counts().ids();
-        let history = self.driver.reporter.take_history();
-        let ended = self.ended_plan.take();
+        self.history.extend(self.driver.reporter.take_history());
+        let (history, ended) = (&self.history, &self.ended_plan);
         let enabled = machine.enabled();
-        self.office.remember(self.driver.now(), &mut |memory, at| {
+        let written = self.office.remember(now, &mut |memory, at| {
             remember(memory, at, machine, &ids);
-            for (event, message) in &history {
+            for (event, message) in history {
                 memory.add_history(at, event, message);
             }
             if !matches!(memory.get(&Key::Flag), Some(Row::Flag { enabled: known, .. }) if *known == enabled) {
                 memory.set(Row::Flag { enabled, since: at });
             }
-            if let Some((decision, result, errors, took)) = &ended {
+            if let Some((decision, result, errors, took)) = ended {
                 let epoch = memory.standing_intent().map_or(0, |standing| standing.epoch);
                 let targets: BTreeMap<_, _> = decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect();
                 let topic_ids =
@@ -233,6 +244,13 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                 }
             }
         });
+        if written {
+            self.unwritten = false;
+            self.history.clear();
+            self.ended_plan = None;
+        } else {
+            self.next_write = now.saturating_add(REWRITE_PACE);
+        }
         self.driver.tell_troubles(self.office);
     }
 
@@ -352,7 +370,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
 
 /// The topology that a baseline is learned with.
 fn topology(planner: &Planner) -> Fingerprint {
-    Fingerprint::of([planner.identity().as_str()])
+    Fingerprint::of([planner.shape().as_str()])
 }
 
 /// Everything that targets are planned with beside the counts.

@@ -364,6 +364,9 @@ impl Machine {
         }
         let partitions = self.counts.partitions();
         let mut decision = self.planner.decide(&self.baseline, &partitions, &self.knowledge());
+        if let Some(stated) = self.decide_as_stated(&decision, &partitions) {
+            decision = stated;
+        }
         if decision.decision == Verdict::Blocked && !self.recreated.is_empty() {
             let names: Vec<&str> = self.recreated.iter().map(String::as_str).collect();
             decision.message = format!("{} (deleted or recreated meanwhile: {})", decision.message, names.join(", "));
@@ -390,6 +393,21 @@ impl Machine {
         }
         self.set_assignor_error();
         self.give_up_when_due(now);
+    }
+
+    /// Where what is remembered explains nothing, what the operator states for exactly this case is tried, and kept if it does.
+    fn decide_as_stated(&mut self, decision: &Decision, partitions: &BTreeMap<String, u32>) -> Option<Decision> {
+        let unexplained = |decision: &Decision| matches!(decision.code, Some(Code::BaselineMismatch | Code::NoBaseline));
+        let mut baseline = self.baseline.clone();
+        baseline.extend(self.stated.iter().map(|(topic, count)| (topic.clone(), *count)));
+        if !unexplained(decision) || baseline == self.baseline {
+            return None;
+        }
+        let stated = self.planner.decide(&baseline, partitions, &self.knowledge());
+        (!unexplained(&stated)).then(|| {
+            self.baseline = baseline;
+            stated
+        })
     }
 
     /// KIP-878 is for applications whose keys keep their partition: says so where the keys of a grown topic will not.

@@ -46,8 +46,8 @@ pub trait Office: Send {
     fn may_send(&self, now: Duration, model: Fingerprint) -> Result<Duration, Refusal>;
     /// What is remembered.
     fn memory(&self) -> &Memory;
-    /// Changes the memory, if this sidecar leads. What cannot be written now is lost, and told by the next change.
-    fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64));
+    /// Changes the memory, if this sidecar leads. Tells whether it did; if not, it is to be tried again.
+    fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64)) -> bool;
     /// What went wrong since the last call, a sentence each, told once.
     fn troubles(&mut self) -> Vec<String>;
     /// What is wrong at present, a sentence each.
@@ -87,7 +87,9 @@ impl Office for Alone {
         &self.memory
     }
 
-    fn remember(&mut self, _now: Duration, _change: &mut dyn FnMut(&mut Memory, u64)) {}
+    fn remember(&mut self, _now: Duration, _change: &mut dyn FnMut(&mut Memory, u64)) -> bool {
+        true
+    }
 
     fn troubles(&mut self) -> Vec<String> {
         Vec::new()
@@ -420,21 +422,24 @@ impl Office for Elected {
         &self.memory
     }
 
-    fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64)) {
-        let Some(term) = self.leading else { return };
-        let Some(within) = self.held().filter(|held| held.term == term).map(|held| (held.renewed + SESSION).saturating_sub(now))
-        else {
-            return;
-        };
+    fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64)) -> bool {
+        let Some(term) = self.leading else { return false };
+        let held = self.held().filter(|held| held.term == term);
+        let Some(within) = held.map(|held| (held.renewed + SESSION).saturating_sub(now)) else { return false };
         let mut wanted = self.memory.clone();
         change(&mut wanted, milliseconds());
         let changes = self.memory.diff(&wanted);
-        if changes.is_empty() || within < RESERVE {
-            return;
+        if changes.is_empty() {
+            return true;
         }
-        if let Err(failure) = self.commit(term, &changes, within) {
+        if within < RESERVE {
+            return false;
+        }
+        let committed = self.commit(term, &changes, within);
+        if let Err(failure) = committed {
             self.failed(term, failure);
         }
+        committed.is_ok()
     }
 
     fn troubles(&mut self) -> Vec<String> {

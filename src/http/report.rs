@@ -456,7 +456,10 @@ impl Report for Reporter {
             self.metrics.count_transition(Transition::Following);
         }
         self.metrics.set_leader(false);
-        self.observation_latch = None; // the leader observes
+        self.unwritten.clear();
+        if memory.get(&crate::coordinator::Key::State).is_some() {
+            self.observation_latch = None; // a leader has observed
+        }
         self.status.enabled = enabled;
         self.status.plan = None;
         self.status.partitions.clear();

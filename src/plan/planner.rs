@@ -79,9 +79,23 @@ impl Planner {
         Ok(Self { prefix: snapshot.prefix().to_owned(), protocol: snapshot.protocol, source, patterns })
     }
 
-    /// A text that is the same for the same topology and another for another one.
+    /// What the application reads, writes and stores, as a text that every version of the program makes the same: another one is
+    /// another topology.
+    pub fn shape(&self) -> String {
+        let shape = match &self.source {
+            Source::Exact(topology) => serde_json::to_string(&(&topology.subtopologies, &topology.repartition_topics)),
+            Source::Described { description, .. } => serde_json::to_string(&description.blocks),
+        };
+        format!("{} {}", self.prefix, shape.unwrap_or_default())
+    }
+
+    /// Everything that a plan hangs on beside counts and limits: the shape, and what is stated about it.
     pub fn identity(&self) -> String {
-        format!("{} {:?} {:?}", self.prefix, self.protocol, self.source)
+        let stated = match &self.source {
+            Source::Exact(topology) => serde_json::to_string(topology),
+            Source::Described { stated, .. } => serde_json::to_string(stated),
+        };
+        format!("{} {:?} {}", self.shape(), self.protocol, stated.unwrap_or_default())
     }
 
     /// Works out which topics have to grow.

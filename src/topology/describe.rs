@@ -7,6 +7,7 @@
 mod lines;
 mod references;
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// A parsed text. Topic and store names are raw, as printed: without the application's prefix.
@@ -17,7 +18,7 @@ pub struct Description {
 }
 
 /// A subtopology or a global store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Block {
     /// The number in the text; unique within a (named) topology, global stores count along.
     pub id: u32,
@@ -30,7 +31,7 @@ pub struct Block {
 }
 
 /// A node of the processor graph. Successors and predecessors are nodes of the same block, and agree with each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
     /// Unique within its block.
     pub name: String,
@@ -43,7 +44,7 @@ pub struct Node {
 }
 
 /// The three sorts of nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum NodeKind {
     /// Reads topics: a fixed list, or those that match a pattern.
     Source {
