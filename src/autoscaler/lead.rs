@@ -126,6 +126,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                         self.machine.reconfigure(now, rules);
                         self.machine.state_baseline(now, baseline);
                         self.model = model(self.machine.planner(), &self.driver.setup.rules);
+                        self.unwritten = true; // the others compare their flag with it
                     }
                     Some(Control::Topology(planner)) => self.change_topology(*planner),
                     Some(Control::Keys(keys)) => self.machine.keys_sampled(self.driver.now(), keys),

@@ -423,7 +423,7 @@ impl Report for Reporter {
     }
 
     fn step(&mut self, now: Duration, events: Vec<Event>, machine: &Machine) {
-        if events.is_empty() && !self.changed {
+        if events.is_empty() && !self.changed && self.status.enabled == machine.enabled() {
             return;
         }
         for event in events {
