@@ -399,6 +399,17 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_was_begun_anew_is_taken_over_like_a_first_one() {
+        let mut leadership = leader(1);
+        leadership.on(Event::TopicRestarted { term: 0 });
+        assert_eq!(leadership.next(at(1), held(1, 1)), Action::Lead { term: 1, epoch: 8 }, "a term that is over");
+        leadership.on(Event::TopicRestarted { term: 1 });
+        assert_eq!(leadership.may_send(at(1), held(1, 1), MODEL, None), Err(Refusal::NotLeading));
+        assert_eq!(leadership.next(at(1), held(1, 1)), Action::DropWriter);
+        assert_eq!(leadership.next(at(1), held(1, 1)), Action::InitWriter { term: 1, within: at(10) });
+    }
+
+    #[test]
     fn nothing_begins_before_the_model_is_known() {
         let mut leadership = Leadership::new(LIMITS);
         assert_eq!(leadership.next(at(0), held(1, 0)), Action::Wait);

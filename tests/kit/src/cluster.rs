@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 use crate::admin::Admin;
 use crate::class_data::ClassData;
 use crate::process::{self, Process};
+use crate::proxy::Proxy;
 use crate::requests::{self, Request};
 use crate::wait::{self, PATIENCE};
 use crate::{jars, ports, wire};
@@ -28,6 +30,7 @@ pub struct Builder {
     users: Vec<(String, String)>,
     super_users: Vec<String>,
     log_requests: bool,
+    cuttable: bool,
     class_data: ClassData,
 }
 
@@ -69,6 +72,12 @@ impl Builder {
         self
     }
 
+    /// Adds a listener that [`Cluster::cut`] can cut off; clients reach it by [`Cluster::cuttable_bootstrap`].
+    pub fn cuttable(mut self) -> Self {
+        self.cuttable = true;
+        self
+    }
+
     pub(crate) fn record_class_data(mut self, dir: &Path) -> Self {
         self.class_data = ClassData::Record(dir.to_owned());
         self
@@ -93,6 +102,8 @@ struct Node {
     port: u16,
     sasl_port: Option<u16>,
     controller_port: u16,
+    /// Port of the listener behind the line that can be cut, and the line.
+    line: Option<(u16, Proxy)>,
     process: Mutex<Option<Process>>,
 }
 
@@ -132,6 +143,7 @@ impl Cluster {
             users: Vec::new(),
             super_users: Vec::new(),
             log_requests: false,
+            cuttable: false,
             class_data: ClassData::Map,
         }
     }
@@ -147,7 +159,7 @@ impl Cluster {
     fn boot(plan: &Builder) -> Option<Self> {
         let format = format_of(&plan.version).unwrap_or_else(|error| panic!("{error}"));
         let dir = process::work_dir("cluster");
-        let mut ports = ports::free(3 * plan.nodes).into_iter();
+        let mut ports = ports::free(4 * plan.nodes).into_iter();
         let mut port = || ports.next().expect("as many as asked for");
         let nodes = (1..=plan.nodes).map(|id| Node {
             id,
@@ -155,6 +167,7 @@ impl Cluster {
             port: port(),
             controller_port: port(),
             sasl_port: Some(port()).filter(|_| plan.has_sasl()),
+            line: Some(port()).filter(|_| plan.cuttable).map(|port| (port, Proxy::to(SocketAddr::from(([127, 0, 0, 1], port))))),
             process: Mutex::new(None),
         });
         let cluster = Self { id: random_id(), plan: plan.clone(), nodes: nodes.collect(), _dir: dir };
@@ -187,12 +200,18 @@ impl Cluster {
             let supers: String = self.plan.super_users.iter().map(|name| format!(";User:{name}")).collect();
             put("super.users", &format!("User:ANONYMOUS{supers}"));
         }
+        if let Some((port, line)) = &node.line {
+            write!(listeners, ",CUTTABLE://127.0.0.1:{port}").expect("strings take everything");
+            let sasl = node.sasl_port.map(|port| format!(",SASL://127.0.0.1:{port}")).unwrap_or_default();
+            let advertised = format!("PLAINTEXT://{},CUTTABLE://127.0.0.1:{}{sasl}", node.address(), line.port());
+            put("advertised.listeners", &advertised);
+        }
         put("process.roles", "broker,controller");
         put("node.id", &node.id.to_string());
         put("listeners", &listeners);
         put("controller.listener.names", "CONTROLLER");
         put("inter.broker.listener.name", "PLAINTEXT");
-        put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT");
+        put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,CUTTABLE:PLAINTEXT,SASL:SASL_PLAINTEXT");
         put("controller.quorum.voters", &voters.join(","));
         put("log.dirs", &node.dir.join("data").display().to_string());
         let replicas = count.to_string();
@@ -267,6 +286,29 @@ impl Cluster {
         let port = |node: &Node| node.sasl_port.expect("a cluster with users");
         let addresses: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", port(node))).collect();
         addresses.join(",")
+    }
+
+    /// `bootstrap.servers` of the listener that can be cut off.
+    ///
+    /// # Panics
+    /// When the cluster was built without [`Builder::cuttable`].
+    pub fn cuttable_bootstrap(&self) -> String {
+        let addresses: Vec<String> = self.lines().map(|line| format!("127.0.0.1:{}", line.port())).collect();
+        addresses.join(",")
+    }
+
+    /// Lets nothing through any more, either way, for clients of the cuttable listener; their connections stay open.
+    pub fn cut(&self) {
+        self.lines().for_each(|line| line.set_cut(true));
+    }
+
+    /// Ends [`cut`](Self::cut); what was sent meanwhile arrives.
+    pub fn mend(&self) {
+        self.lines().for_each(|line| line.set_cut(false));
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &Proxy> {
+        self.nodes.iter().map(|node| node.line.as_ref().map(|(_, line)| line).expect("a cluster that was built cuttable"))
     }
 
     /// Addresses of the controllers, which no client should be given.

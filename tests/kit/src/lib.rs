@@ -13,6 +13,7 @@ pub mod jars;
 pub mod output;
 mod ports;
 pub mod process;
+mod proxy;
 pub mod requests;
 pub mod sidecar;
 pub mod wait;

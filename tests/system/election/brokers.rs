@@ -31,7 +31,35 @@ fn the_loss_of_the_coordinator_or_of_the_topics_leader_is_survived() {
 }
 
 #[test]
-fn a_leader_that_was_cut_off_sends_nothing_when_it_comes_back() {
+fn a_leader_that_the_network_drops_stops_before_another_acts() {
+    let cluster = Cluster::builder().log_requests().cuttable().start();
+    let mut team = Team::on(&cluster, "dropped").with("bootstrap.servers", &format!("{:?}", cluster.cuttable_bootstrap()));
+    team.start(1);
+    team.wait_leader();
+    team.expand(4);
+    let mut team = team.with("bootstrap.servers", &format!("{:?}", cluster.bootstrap()));
+    team.start(1);
+    assert_eq!(team.wait_leader(), 0);
+    let (old, next) = (team.client(0), team.client(1));
+
+    cluster.cut();
+    team.stage.grow(&[("orders", 6)]);
+    team.wait_followed(6);
+    // Another has acted, so nobody else may think that he leads.
+    assert_eq!(team.application(0)["leader"], false, "{}", team.sidecars[0].log());
+    assert_eq!(team.application(1)["leader"], true);
+
+    team.stage.grow(&[("orders", 7)]);
+    cluster.mend();
+    team.wait_followed(7);
+    assert_eq!(team.wait_leader(), 1);
+    team.expand(8);
+    let expected = [(old, both(4)), (next.clone(), both(6)), (next.clone(), both(7)), (next, both(8))];
+    assert_eq!(team.requests_to(8), expected);
+}
+
+#[test]
+fn a_leader_that_was_frozen_sends_nothing_when_it_comes_back() {
     let mut team = Team::on(Cluster::shared(), "cut-off");
     team.start(2);
     let leader = team.wait_leader();

@@ -2,6 +2,7 @@
 
 use kit::Cluster;
 use kit::wait::{self, PATIENCE};
+use serde_json::Value;
 
 use super::{Team, both};
 
@@ -17,6 +18,8 @@ fn fifty_switches_during_expansions_leave_everything_consistent() {
             sidecar.write_config(&team.config(&sidecar.client, &[("partition.autoscaling.enabled", on)]));
             sidecar.process().hang_up();
         }
+        let seen = |status: &Value| status["applications"][0]["enabled"] == (switch % 2 == 0);
+        team.sidecars[leader].wait_status("the switched flag", seen);
         if switch % 5 == 0 {
             count += 1;
             team.stage.grow(&[("orders", count)]);

@@ -1,5 +1,6 @@
 //! The rights that election needs, and expansions that a missing right holds up.
 
+use kit::wait::{self, PATIENCE};
 use kit::{Acl, Operation, Resource};
 use serde_json::Value;
 
@@ -150,6 +151,14 @@ fn an_expansion_that_is_held_up_outlives_the_replacement_of_every_sidecar() {
             application["state"]["name"] == "Expanding" && application["topic_errors"].as_object().unwrap().len() == 2
         });
     };
+    held_up(&team);
+    // What the input had before is known to nobody but the sidecars and the topic, and the topic goes first.
+    let (admin, topic) = (team.stage.cluster.admin(), team.stage.internal("partition-autoscaler"));
+    admin.delete(&[&topic]);
+    wait::until(PATIENCE, "what was known in a new topic", || {
+        let there = admin.count(&topic).is_some();
+        (there && admin.read_table(&topic).keys().any(|key| key.contains(&team.stage.topic("orders")))).then_some(())
+    });
     held_up(&team);
     for _ in 0..3 {
         team.start(1);
