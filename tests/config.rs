@@ -3,6 +3,7 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may fail")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -52,6 +53,7 @@ fn sources(directory: &TempDir, names: &[&str], set: &[&str]) -> Sources {
         files: names.iter().map(|name| directory.path().join(name)).collect(),
         environment: Vec::new(),
         set: set.iter().map(|setting| (*setting).to_owned()).collect(),
+        requested: BTreeMap::new(),
     }
 }
 

@@ -14,8 +14,8 @@ use crate::autoscaler::state::Event;
 use crate::autoscaler::status::AssignorError;
 use crate::autoscaler::words;
 use crate::config::settings::OnError;
-use crate::coordinator::Memory;
 use crate::coordinator::office::{Office, Standing};
+use crate::coordinator::{Failure, Memory};
 use crate::kafka::group_bytes::Tasks;
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, Reply};
 use crate::plan::partitioner::Keys;
@@ -45,6 +45,8 @@ pub enum Control {
     Keys(BTreeMap<String, Keys>),
     /// The topology cannot be read, and why. What was known of it stays in force.
     NoTopology(String),
+    /// This sidecar must not go on, and why.
+    Refuse(KafkaError),
 }
 
 /// Who is told what the loop does: log, metrics and status.
@@ -75,6 +77,8 @@ pub trait Report: Send {
     fn leading(&mut self);
     /// Another sidecar acts, or nobody; this is what is remembered of it. `enabled`: the flag as this sidecar has it.
     fn following(&mut self, memory: &Memory, enabled: bool);
+    /// How reading and writing the memory goes: `failures` of writing by kind, since the start.
+    fn coordination(&mut self, memory: &Memory, failures: &BTreeMap<Failure, u64>);
     /// Something is wrong with leadership or memory.
     fn trouble(&mut self, message: &str);
     /// What is wrong with them at present; empty if nothing is.
@@ -126,12 +130,14 @@ pub struct Driver<C, R> {
     /// How keys are spread, as far as it was told; sampled once, so kept for whenever this sidecar leads.
     pub(super) keys: BTreeMap<String, Keys>,
     clock: Instant,
+    /// The assignor error that is remembered was told before this sidecar came.
+    inherited: bool,
 }
 
 impl<C: Cluster, R: Report> Driver<C, R> {
     /// A loop that has not begun.
     pub fn new(cluster: C, setup: Setup, control: Receiver<Control>, reporter: R) -> Self {
-        Self { cluster, setup, control, reporter, keys: BTreeMap::new(), clock: Instant::now() }
+        Self { cluster, setup, control, reporter, keys: BTreeMap::new(), clock: Instant::now(), inherited: false }
     }
 
     /// Works until it is told to stop, may not go on, or cannot.
@@ -153,6 +159,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
 
     /// Follows and leads in turn.
     fn serve(&mut self, office: &mut dyn Office, mut planner: Planner) -> Ended {
+        self.inherited = true;
         loop {
             if let Err(ended) = self.follow(office, &mut planner) {
                 return ended;
@@ -192,7 +199,10 @@ impl<C: Cluster, R: Report> Driver<C, R> {
                 fingerprint = model(planner, &self.setup.rules);
                 told = false;
             }
-            if self.setup.on_error == OnError::Exit && assignor_error(office.memory()) != AssignorError::None {
+            // An error of a leader that is gone ends nobody: else the sidecar that is to mend it could never take over.
+            let error = assignor_error(office.memory()) != AssignorError::None;
+            self.inherited &= error;
+            if self.setup.on_error == OnError::Exit && error && !self.inherited {
                 return Err(Ended::AssignorError);
             }
         }
@@ -203,6 +213,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
             self.reporter.trouble(&trouble);
         }
         self.reporter.ailing(office.ailments());
+        self.reporter.coordination(office.memory(), office.failures());
     }
 
     /// Joins the other sidecars.
@@ -284,6 +295,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
             }
             Control::Keys(keys) => self.keys.extend(keys),
             Control::NoTopology(reason) => self.reporter.topology_failed(&reason),
+            Control::Refuse(error) => return Err(Ended::Refused(error)),
         }
         Ok(())
     }

@@ -130,7 +130,9 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                         self.machine.reconfigure(now, rules);
                         self.machine.state_baseline(now, baseline);
                         self.model = model(self.machine.planner(), &self.driver.setup.rules);
+                        self.unwritten = true; // followers compare their flag with it
                     }
+                    Some(Control::Refuse(error)) => return Some(Ended::Refused(error)),
                     Some(Control::Topology(planner)) => self.change_topology(*planner),
                     Some(Control::Keys(keys)) => {
                         self.driver.keys.extend(keys.clone());

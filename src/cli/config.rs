@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::{Common, Failure, Output, exit, print};
 use crate::config::{self, ConfigErrors, Settings, Shown, Sources, docs};
@@ -139,14 +139,7 @@ fn table(applications: &[Vec<Shown>]) -> String {
 
 /// `{"values": ...}` for one application, `{"applications": [{"values": ...}, ...]}` for several.
 fn values(applications: &[Vec<Shown>]) -> Json {
-    let mut all: Vec<Json> = applications
-        .iter()
-        .map(|rows| {
-            let values: Map<String, Json> =
-                rows.iter().map(|row| (row.key.clone(), json!({"value": row.json, "origin": row.origin.to_string()}))).collect();
-            json!({"values": values})
-        })
-        .collect();
+    let mut all = config::json(applications);
     match (all.pop(), all.is_empty()) {
         (Some(only), true) => only,
         (last, _) => json!({"applications": all.into_iter().chain(last).collect::<Vec<_>>()}),

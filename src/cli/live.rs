@@ -13,7 +13,7 @@ use crate::plan::partitioner::{self, Keys};
 use crate::plan::{Knowledge, Planner, Snapshot, Verdict, Watched};
 
 /// Bound of each request of a command.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl From<KafkaError> for Failure {
     fn from(error: KafkaError) -> Self {

@@ -8,9 +8,11 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 pub mod completions;
 pub mod config;
 pub mod describe_text;
+pub mod history;
 mod live;
 mod origin;
 pub mod plan;
+mod remembered;
 pub mod run;
 pub mod snapshot;
 pub mod status;
@@ -86,8 +88,10 @@ enum Command {
     Topology(topology::TopologyArgs),
     /// Save topology, baseline and counts of a live application, for `plan --snapshot`
     Snapshot(snapshot::SnapshotArgs),
-    /// Show the status of a running sidecar
+    /// Show the status of a running sidecar, or with --config what the leader of a live application has told
     Status(status::StatusArgs),
+    /// Show what the sidecars of a live application remember: leader, plans, events
+    History(history::HistoryArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Print the completion script of a shell
@@ -127,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Topology(args) => topology::run(args, common),
         Command::Snapshot(args) => snapshot::run(args, common),
         Command::Status(args) => status::run(args, common),
+        Command::History(args) => history::run(args, common),
         Command::Config(args) => config::run(args, common),
         Command::Completions(args) => completions::run(args, Cli::command()),
     };

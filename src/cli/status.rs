@@ -1,14 +1,16 @@
-//! `partition-autoscaler status`: what a running sidecar says of itself.
+//! `partition-autoscaler status`: what a running sidecar says of itself, or what the leader has told all of them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use comfy_table::{Table, presets};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Common, Failure, Output, exit, print};
+use super::{Common, Failure, Output, exit, live, print, remembered};
 use crate::autoscaler::status::{ApplicationStatus, AssignorError, StateName};
+use crate::config::{Settings, Sources};
+use crate::coordinator::view;
 use crate::http::Label;
 
 /// A sidecar answers from memory, so one that takes longer is as good as none.
@@ -17,27 +19,56 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Options of `status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Where the sidecar serves (`http.listen` of its configuration)
-    #[arg(long, default_value = "http://127.0.0.1:9878")]
-    url: String,
+    /// Where the sidecar serves (`http.listen` of its configuration) [default: http://127.0.0.1:9878,
+    /// or with --config the coordinator topic is read instead]
+    #[arg(long)]
+    url: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Where a sidecar serves unless its configuration says otherwise.
+const DEFAULT_URL: &str = "http://127.0.0.1:9878";
+
+#[derive(Deserialize, Serialize)]
 struct Answer {
     applications: Vec<ApplicationStatus>,
 }
 
 /// Runs the command. The exit code is that of the application that stands worst.
 pub fn run(args: &StatusArgs, common: &Common) -> Result<u8, Failure> {
-    let json = fetch(&args.url)?;
-    let answer = Answer::deserialize(&json).map_err(|error| {
-        Failure::failed(format!("{} is not a sidecar of this version ({error}); correct --url, or use its own version", args.url))
-    })?;
+    let (json, answer) = match &args.url {
+        None if !common.config.is_empty() => from_topics(common)?,
+        url => from_sidecar(url.as_deref().unwrap_or(DEFAULT_URL))?,
+    };
     print(&match common.output {
         Output::Json => format!("{json:#}\n"),
         Output::Text => text(&answer.applications),
     })?;
     Ok(answer.applications.iter().map(|status| exit_code(status.state.name)).max().unwrap_or(exit::OK))
+}
+
+/// As JSON it is shown as it came: a newer sidecar may have more to say.
+fn from_sidecar(url: &str) -> Result<(Value, Answer), Failure> {
+    let json = fetch(url)?;
+    let answer = Answer::deserialize(&json).map_err(|error| {
+        Failure::failed(format!("{url} is not a sidecar of this version ({error}); correct --url, or use its own version"))
+    })?;
+    Ok((json, answer))
+}
+
+fn from_topics(common: &Common) -> Result<(Value, Answer), Failure> {
+    let all = live::load(common, &Sources::new(&common.config, &common.set))?;
+    let answer = Answer { applications: all.iter().map(as_remembered).collect::<Result<_, _>>()? };
+    let json = serde_json::to_value(&answer);
+    Ok((json.map_err(|error| Failure::failed(format!("cannot write the status as JSON: {error}")))?, answer))
+}
+
+fn as_remembered(settings: &Settings) -> Result<ApplicationStatus, Failure> {
+    let found = remembered::read(settings)?;
+    let enabled = view::enabled(&found.memory).unwrap_or(settings.enabled);
+    let mut status = ApplicationStatus::starting(&settings.application_id, enabled, SystemTime::now());
+    status.cluster_id = Some(found.cluster_id);
+    view::fill(&mut status, &found.memory);
+    Ok(status)
 }
 
 fn fetch(url: &str) -> Result<Value, Failure> {
@@ -122,8 +153,6 @@ fn topics(status: &ApplicationStatus) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use expect_test::expect;
 
     use super::*;
@@ -174,7 +203,7 @@ mod tests {
 
     fn run_against(url: String) -> Result<u8, Failure> {
         let common = Common { config: Vec::new(), set: Vec::new(), output: Output::Json };
-        run(&StatusArgs { url }, &common)
+        run(&StatusArgs { url: Some(url) }, &common)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::keys;
 use super::kinds::Parsed;
 use super::layers::{Effective, Values};
 use super::raw;
-use super::redact::{self, KafkaProperties, Url};
+use super::redact::{self, KafkaProperties, Secret, Url};
 use super::settings::{
     LeaderElection, LogFormat, LogLevel, OnError, Partial, Settings, StaticCheck, TopologySettings, TopologySource,
 };
@@ -18,6 +18,7 @@ use crate::topology::{Pinned, Stated, Subtopology, Topology};
 /// The settings of one application; `None` only when a value is missing or was refused.
 pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings> {
     let kafka = kafka(values, problems);
+    let http_token = token(values, problems);
     let partial = partial(values);
     let bootstrap_servers = required(values, "bootstrap.servers", problems);
     let application_id = required(values, "application.id", problems);
@@ -45,6 +46,7 @@ pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings
         max_new_partitions: partial.max_new_partitions,
         expected_cluster_id: get(values, "expected.cluster.id"),
         http_listen: get(values, "http.listen")?,
+        http_token,
         log_level: get(values, "log.level")?,
         log_format: get(values, "log.format")?,
         kafka,
@@ -215,6 +217,29 @@ fn check_source(values: &Values, topology: &TopologySettings, problems: &mut Vec
     }
 }
 
+/// One line end is the editor's, not the secret's.
+fn without_line_end(content: &str) -> &str {
+    content.strip_suffix('\n').map_or(content, |content| content.strip_suffix('\r').unwrap_or(content))
+}
+
+/// The token in `http.token.file`.
+fn token(values: &Values, problems: &mut Vec<Problem>) -> Option<Secret> {
+    const KEY: &str = "http.token.file";
+    let effective = values.get(KEY)?;
+    let path: PathBuf = get(values, KEY)?;
+    let read = raw::read_text(&path).and_then(|content| match without_line_end(&content) {
+        token if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Secret::from(token.to_owned())),
+        _ => Err("holds no token, expected one line of visible ASCII characters without blanks".to_owned()),
+    });
+    match read {
+        Ok(token) => Some(token),
+        Err(message) => {
+            problems.push(Problem::of_key(Some(effective.origin.clone()), KEY, format!("{} {message}", path.display())));
+            None
+        }
+    }
+}
+
 /// The settings of librdkafka, those in files read.
 fn kafka(values: &Values, problems: &mut Vec<Problem>) -> KafkaProperties {
     let mut properties: BTreeMap<String, (&Effective, String)> = BTreeMap::new();
@@ -229,11 +254,8 @@ fn kafka(values: &Values, problems: &mut Vec<Problem>) -> KafkaProperties {
         }
         let (name, text) = match redact::read_from_file(property) {
             None => (property, text.clone()),
-            // One line end is the editor's, not the secret's.
             Some(name) => match raw::read_text(Path::new(text)) {
-                Ok(content) => {
-                    (name, content.strip_suffix('\n').map_or(&*content, |c| c.strip_suffix('\r').unwrap_or(c)).to_owned())
-                }
+                Ok(content) => (name, without_line_end(&content).to_owned()),
                 Err(message) => {
                     problem(format!("{text} {message}"));
                     continue;

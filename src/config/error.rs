@@ -19,6 +19,8 @@ pub enum Origin {
     Environment(String),
     /// `--set`
     Flag,
+    /// `PUT /v1/config`
+    Request,
 }
 
 impl Origin {
@@ -41,6 +43,7 @@ impl fmt::Display for Origin {
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::Flag => f.write_str("--set"),
+            Self::Request => f.write_str("PUT /v1/config"),
         }
     }
 }

@@ -339,6 +339,15 @@ pub const TABLE: &[Key] = &[
         ..KEY
     },
     Key {
+        name: "http.token.file",
+        kind: Kind::Path,
+        example: "/run/secrets/autoscaler-token",
+        scope: Scope::Process,
+        help: "File with the token that a request has to bear (Authorization: Bearer) which changes something, such as PUT \
+               /v1/config. Not set: such requests are refused.",
+        ..KEY
+    },
+    Key {
         name: "log.level",
         kind: Kind::Choice(&[
             Choice::yes("error"),

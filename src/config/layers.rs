@@ -1,4 +1,4 @@
-//! Defaults < file < environment < flags: one set of values for each application.
+//! Defaults < file < environment < flags < what a running process was asked for: one set of values for each application.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -74,6 +74,7 @@ impl Values {
 pub fn values(sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Values> {
     let environment = raw::env::parse(&sources.environment, problems);
     let flags = raw::flags::parse(&sources.set, problems);
+    let requested = raw::request::parse(&sources.requested, problems);
     let mut files: Vec<(&Path, raw::File)> = sources.files.iter().map(|path| (path.as_path(), raw::File::read(path))).collect();
     for (_, file) in &mut files {
         problems.append(&mut file.problems);
@@ -86,6 +87,7 @@ pub fn values(sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Values> {
     let over = |mut values: Values, problems: &mut Vec<Problem>| {
         values.add(&environment, problems);
         values.add(&flags, problems);
+        values.add(&requested, problems);
         values
     };
     if files.is_empty() {

@@ -4,6 +4,7 @@
 //! (`raw`), laid over one another (`layers`), and checked as a whole (`check`). Help, documents and schema are made
 //! from the same table ([`docs`]).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub mod docs;
@@ -21,9 +22,9 @@ mod show;
 
 pub use docs::help_text;
 pub use error::{ConfigErrors, Origin, Problem};
-pub use redact::{KafkaProperties, Url};
+pub use redact::{KafkaProperties, Secret, Url};
 pub use settings::{Partial, Settings};
-pub use show::{Shown, show};
+pub use show::{Shown, json, show};
 
 /// Where settings may stand, in rising order of precedence.
 ///
@@ -36,6 +37,8 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
     /// `--set`: `key=value`
     pub set: Vec<String>,
+    /// What a running process was asked for (`PUT /v1/config`), as JSON.
+    pub requested: BTreeMap<String, serde_json::Value>,
 }
 
 impl Sources {
@@ -44,7 +47,12 @@ impl Sources {
         // A variable that is not Unicode is none of ours.
         let unicode =
             |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        Self { files: files.to_vec(), environment: std::env::vars_os().filter_map(unicode).collect(), set: set.to_vec() }
+        Self {
+            files: files.to_vec(),
+            environment: std::env::vars_os().filter_map(unicode).collect(),
+            set: set.to_vec(),
+            requested: BTreeMap::new(),
+        }
     }
 }
 

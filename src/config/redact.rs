@@ -51,6 +51,32 @@ fn without_user(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// A secret that a user has to know; hides itself when it is printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Whether this is it. How long that takes depends on nothing but the secret's own length, so that it cannot be found out
+    /// piece by piece.
+    pub fn is(&self, given: &str) -> bool {
+        let padded = given.bytes().chain(std::iter::repeat(0));
+        let differing = self.0.bytes().zip(padded).fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));
+        differing == 0 && self.0.len() == given.len()
+    }
+}
+
+impl From<String> for Secret {
+    fn from(secret: String) -> Self {
+        Self(secret)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
 /// A URL that may hold user and password; hides them when it is printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
@@ -161,6 +187,16 @@ mod tests {
             .into_iter()
             .collect();
         assert_eq!(format!("{properties:?}"), r#"{"sasl.password": "[redacted]", "sasl.username": "me"}"#);
+    }
+
+    #[test]
+    fn a_secret_is_known_by_itself_only() {
+        let secret = Secret::from("hunter2".to_owned());
+        assert!(secret.is("hunter2"));
+        for other in ["", "hunter", "hunter22", "hunter2\0", "Hunter2", "hunter3"] {
+            assert!(!secret.is(other), "{other:?}");
+        }
+        assert_eq!(format!("{secret:?}"), "[redacted]");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::redact::{KafkaProperties, Url};
+use super::redact::{KafkaProperties, Secret, Url};
 use crate::topology::{Stated, Topology};
 
 /// Everything `run` needs for one application, checked.
@@ -36,6 +36,8 @@ pub struct Settings {
     pub expected_cluster_id: Option<String>,
     /// `http.listen`, `host:port`
     pub http_listen: String,
+    /// Content of `http.token.file`
+    pub http_token: Option<Secret>,
     /// `log.level`
     pub log_level: LogLevel,
     /// `log.format`

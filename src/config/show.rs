@@ -1,6 +1,6 @@
 //! The effective configuration, for people and programs; secrets redacted.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::error::{ConfigErrors, Origin};
 use super::keys::TABLE;
@@ -26,6 +26,12 @@ pub fn show(sources: &Sources) -> Result<Vec<Vec<Shown>>, ConfigErrors> {
     let values = layers::values(sources, &mut problems);
     ConfigErrors::check(problems)?;
     Ok(values.iter().map(rows).collect())
+}
+
+/// The values of each application, with their origins.
+pub fn json(applications: &[Vec<Shown>]) -> Vec<Json> {
+    let value = |row: &Shown| (row.key.clone(), json!({"value": row.json, "origin": row.origin.to_string()}));
+    applications.iter().map(|rows| json!({"values": rows.iter().map(value).collect::<Map<String, Json>>()})).collect()
 }
 
 fn rows(values: &Values) -> Vec<Shown> {

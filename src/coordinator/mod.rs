@@ -11,5 +11,6 @@ pub use protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal};
 pub use records::{Change, Fingerprint, Key, Kind, Origin, Row, Skipped};
 
 pub mod office;
+pub mod view;
 
 pub use office::{Alone, Elected, Office, Standing};

@@ -55,6 +55,8 @@ pub trait Office: Send {
     fn topic(&self) -> Option<&str>;
     /// The topic of the memory as it was just seen.
     fn saw(&mut self, id: Option<TopicId>, partitions: u32);
+    /// How often Kafka did not take what was to be remembered, by kind, since the start.
+    fn failures(&self) -> &BTreeMap<Failure, u64>;
     /// Gives the office up in good order.
     fn close(&mut self);
 }
@@ -63,6 +65,7 @@ pub trait Office: Send {
 #[derive(Default)]
 pub struct Alone {
     memory: Memory,
+    failures: BTreeMap<Failure, u64>,
     began: bool,
 }
 
@@ -98,6 +101,10 @@ impl Office for Alone {
     }
 
     fn saw(&mut self, _id: Option<TopicId>, _partitions: u32) {}
+
+    fn failures(&self) -> &BTreeMap<Failure, u64> {
+        &self.failures
+    }
 
     fn close(&mut self) {}
 }
@@ -135,6 +142,7 @@ pub struct Elected {
     troubles: Vec<String>,
     ailments: BTreeMap<Part, String>,
     group: GroupError,
+    failures: BTreeMap<Failure, u64>,
 }
 
 impl Elected {
@@ -153,7 +161,7 @@ impl Elected {
                 *group.lock().unwrap_or_else(PoisonError::into_inner) = error;
             })?
         };
-        Ok(Self {
+        let mut elected = Self {
             coordination,
             membership: Some(membership),
             reader,
@@ -168,7 +176,14 @@ impl Elected {
             troubles: Vec::new(),
             ailments: BTreeMap::new(),
             group,
-        })
+            failures: BTreeMap::new(),
+        };
+        // What was told before this sidecar came is known when it begins to follow; the group needs as long to let it in.
+        match elected.reader.read_to_end(READ_TIMEOUT) {
+            Ok(records) => drop(elected.take(records)),
+            Err(error) => elected.read_failed(&error),
+        }
+        Ok(elected)
     }
 
     fn held(&self) -> Option<Held> {
@@ -285,6 +300,8 @@ impl Elected {
     }
 
     fn failed(&mut self, term: u64, failure: Failure) {
+        let count = self.failures.entry(failure).or_default();
+        *count = count.saturating_add(1);
         self.leadership.on(Event::Failed { term, failure, at: self.clock.elapsed() });
     }
 
@@ -415,6 +432,10 @@ impl Office for Elected {
         if let Some(Err(error)) = id.map(|id| self.reader.confirm(id)) {
             self.read_failed(&error);
         }
+    }
+
+    fn failures(&self) -> &BTreeMap<Failure, u64> {
+        &self.failures
     }
 
     fn close(&mut self) {

@@ -80,7 +80,7 @@ pub enum Event {
 }
 
 /// How a call to the log did not succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Failure {
     /// A newer writer has taken over.
     Fenced,

@@ -1,6 +1,7 @@
 //! The closed sets of label values.
 
 use crate::autoscaler::status::{AssignorError, StateName};
+use crate::coordinator::{Failure, Skipped};
 use crate::kafka::port::ErrorClass;
 use crate::plan::{Code, Role, Verdict};
 
@@ -46,6 +47,35 @@ pub enum ReactionPart {
     Request,
     /// From the last reply to verified counts.
     Verify,
+}
+
+/// What a sidecar became.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It acts from now on.
+    Leading,
+    /// It does not act any more.
+    Following,
+}
+
+impl Label for Transition {
+    const ALL: &'static [(Self, &'static str)] = &[(Self::Leading, "leading"), (Self::Following, "following")];
+}
+
+impl Label for Failure {
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Fenced, "fenced"), (Self::NotMember, "not_member"), (Self::TimedOut, "timed_out"), (Self::Other, "other")];
+}
+
+impl Label for Skipped {
+    const ALL: &'static [(Self, &'static str)] = &[
+        (Self::NotAKey, "not_a_key"),
+        (Self::UnknownVersion, "unknown_version"),
+        (Self::UnknownType, "unknown_type"),
+        (Self::Malformed, "malformed"),
+        (Self::TooLong, "too_long"),
+        (Self::TooMany, "too_many"),
+    ];
 }
 
 impl Label for ObservationResult {

@@ -1,6 +1,6 @@
 //! Every metric family in one table, and the typed handles through which the loop sets them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -9,9 +9,10 @@ use prometheus::{
     Counter, CounterVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
-use super::labels::{ExpansionResult, Label, ObservationResult, ReactionPart};
+use super::labels::{ExpansionResult, Label, ObservationResult, ReactionPart, Transition};
 use super::process;
 use crate::autoscaler::status::{AssignorError, StateName};
+use crate::coordinator::{Failure, Skipped};
 use crate::kafka::port::ErrorClass;
 use crate::plan::{Code, Parallelism, Role, Verdict};
 
@@ -51,13 +52,23 @@ families! {
     LEADER "gauge" "partition_autoscaler_leader" ["application_id"]
         "1 if this sidecar acts for the application, else 0";
     STATE "gauge" "partition_autoscaler_state" ["application_id", "state"]
-        "1 for the state that the application is in, 0 for all others";
+        "1 for the state that the application is in, 0 for all others. Only the leader shows it";
+    TRANSITIONS "counter" "partition_autoscaler_leadership_transitions_total" ["application_id", "to"]
+        "Times that this sidecar began to act (leading) and ceased to (following)";
+    EPOCH "gauge" "partition_autoscaler_leader_epoch" ["application_id"]
+        "Number of the latest intent in the coordinator topic, as far as this sidecar has read it; rises with every new leader and every new model";
+    FENCED "counter" "partition_autoscaler_fenced_total" ["application_id", "kind"]
+        "Times that acting was put off because a call to the coordinator topic failed: fenced (a newer leader has taken over), not_member (the group has moved on), timed_out, other";
+    SKIPPED "counter" "partition_autoscaler_coordinator_records_skipped_total" ["application_id", "reason"]
+        "Records of the coordinator topic that were passed over, by reason";
     OBSERVATIONS "counter" "partition_autoscaler_observations_total" ["application_id", "result"]
         "Observations of the topics by result: ok, partial (the count of some topic is not known), error";
     OBSERVATION_DURATION "histogram" "partition_autoscaler_observation_duration_seconds" ["application_id"]
         "Time that an observation took";
     LAST_OBSERVATION "gauge" "partition_autoscaler_last_observation_timestamp_seconds" ["application_id"]
-        "When the topics were last observed, in seconds since 1970";
+        "When the topics were last observed, in seconds since 1970. Only the leader shows it";
+    GROUP_OBSERVATION "gauge" "partition_autoscaler_group_last_observation_timestamp_seconds" ["application_id"]
+        "When the group of the application was last described, in seconds since 1970. Only the leader shows it";
     PLANS "counter" "partition_autoscaler_plans_total" ["application_id", "decision"]
         "Decisions of the planner that differ from the one before";
     BLOCKED "counter" "partition_autoscaler_blocked_total" ["application_id", "code"]
@@ -82,6 +93,10 @@ families! {
         "Calls to Kafka that got no usable answer, by kind";
     THROTTLE "counter" "partition_autoscaler_throttle_seconds_total" ["application_id"]
         "Time for which the broker asked to wait (controller mutation quota)";
+    RELOAD "gauge" "partition_autoscaler_config_last_reload_success" []
+        "1 if the configuration was in order when it was last read, 0 if it was wrong and the one before stays in force";
+    RELOADED "gauge" "partition_autoscaler_config_last_reload_success_timestamp_seconds" []
+        "When the configuration in force was read, in seconds since 1970";
     RESIDENT "gauge" "process_resident_memory_bytes" []
         "Resident memory of the process";
     CPU "counter" "process_cpu_seconds_total" []
@@ -120,6 +135,13 @@ struct Inner {
     assignor_error: IntGaugeVec,
     kafka_errors: IntCounterVec,
     throttle: CounterVec,
+    transitions: IntCounterVec,
+    epoch: IntGaugeVec,
+    fenced: IntCounterVec,
+    skipped: IntCounterVec,
+    group_observation: IntGaugeVec,
+    reload: IntGauge,
+    reloaded: IntGauge,
     resident: IntGauge,
     /// Locked while it is brought up to date, so that two scrapes do not count the same time twice.
     cpu: Mutex<Counter>,
@@ -156,11 +178,26 @@ impl Metrics {
             assignor_error: gauge(&registry, &ASSIGNOR_ERROR)?,
             kafka_errors: counter(&registry, &KAFKA_ERRORS)?,
             throttle: register(&registry, CounterVec::new(options(&THROTTLE), THROTTLE.labels)?)?,
+            transitions: counter(&registry, &TRANSITIONS)?,
+            epoch: gauge(&registry, &EPOCH)?,
+            fenced: counter(&registry, &FENCED)?,
+            skipped: counter(&registry, &SKIPPED)?,
+            group_observation: gauge(&registry, &GROUP_OBSERVATION)?,
+            reload: register(&registry, IntGauge::with_opts(options(&RELOAD))?)?,
+            reloaded: register(&registry, IntGauge::with_opts(options(&RELOADED))?)?,
             resident: register(&registry, IntGauge::with_opts(options(&RESIDENT))?)?,
             cpu: Mutex::new(register(&registry, Counter::with_opts(options(&CPU))?)?),
             registry,
         };
         Ok(Self(Arc::new(inner)))
+    }
+
+    /// The configuration was read: from now on this one is in force, or (`None`) it is wrong and the one before stays.
+    pub fn config_read(&self, at: Option<SystemTime>) {
+        self.0.reload.set(at.is_some().into());
+        if let Some(at) = at {
+            self.0.reloaded.set(seconds(at));
+        }
     }
 
     /// The metrics of one application. Its counters exist at 0 from here on.
@@ -185,6 +222,11 @@ impl Metrics {
         }
         TextEncoder::new().encode_to_string(&self.0.registry.gather())
     }
+}
+
+/// Seconds since 1970.
+fn seconds(at: SystemTime) -> i64 {
+    i64::try_from(at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()).unwrap_or(i64::MAX)
 }
 
 fn options(family: &Family) -> Opts {
@@ -230,6 +272,9 @@ impl AppMetrics {
         with(expansions, &mut texts::<ExpansionResult>());
         with(created, &mut texts::<Role>());
         with(kafka_errors, &mut texts::<ErrorClass>());
+        with(&self.inner.transitions, &mut texts::<Transition>());
+        with(&self.inner.fenced, &mut texts::<Failure>());
+        with(&self.inner.skipped, &mut texts::<Skipped>());
         texts::<ReactionPart>().for_each(|part| drop(self.inner.reaction_part.with_label_values(&[id, part])));
         self.inner.requests.with_label_values(&[id]);
         self.inner.throttle.with_label_values(&[id]);
@@ -237,7 +282,6 @@ impl AppMetrics {
             histogram.with_label_values(&[id]);
         }
         self.set_leader(false);
-        self.set_state(StateName::Starting);
         self.set_assignor_error(AssignorError::None);
     }
 
@@ -246,12 +290,51 @@ impl AppMetrics {
         self.inner.failures.with_label_values(&[&self.application_id, &self.client_id]).inc();
     }
 
-    /// Whether this sidecar acts for the application. One that does not shows no parallelism.
+    /// Whether this sidecar acts for the application. One that does not shows nothing that only a leader sees.
     pub fn set_leader(&self, leads: bool) {
         self.inner.leader.with_label_values(&[&self.application_id]).set(leads.into());
         if !leads {
             self.set_parallelism(&[]);
+            let id = self.application_id.as_str();
+            // What never was there need not be removed.
+            texts::<StateName>().for_each(|state| drop(self.inner.state.remove_label_values(&[id, state])));
+            for gauge in [&self.inner.last_observation, &self.inner.group_observation] {
+                drop(gauge.remove_label_values(&[id]));
+            }
         }
+    }
+
+    /// This sidecar began or ceased to act.
+    pub fn count_transition(&self, to: Transition) {
+        self.count(&self.inner.transitions, to, 1);
+    }
+
+    /// Number of the latest intent that was read.
+    pub fn set_epoch(&self, epoch: u64) {
+        self.inner.epoch.with_label_values(&[&self.application_id]).set(i64::try_from(epoch).unwrap_or(i64::MAX));
+    }
+
+    /// Records passed over since the topic was begun, by reason.
+    pub fn set_skipped(&self, skipped: &BTreeMap<Skipped, u64>) {
+        self.catch_up(&self.inner.skipped, skipped);
+    }
+
+    /// Writes to the coordinator topic that failed since the start, by kind.
+    pub fn set_write_failures(&self, failures: &BTreeMap<Failure, u64>) {
+        self.catch_up(&self.inner.fenced, failures);
+    }
+
+    /// Raises counters to totals that are kept elsewhere. A total that begins anew counts on once it is past the old one.
+    fn catch_up<L: Label>(&self, counter: &IntCounterVec, totals: &BTreeMap<L, u64>) {
+        for (label, total) in totals {
+            let series = counter.with_label_values(&[self.application_id.as_str(), label.text()]);
+            series.inc_by(total.saturating_sub(series.get()));
+        }
+    }
+
+    /// The group of the application was described.
+    pub fn group_observed(&self, now: SystemTime) {
+        self.inner.group_observation.with_label_values(&[&self.application_id]).set(seconds(now));
     }
 
     /// Tasks of each subtopology. Subtopologies that are left out lose their series.
@@ -303,9 +386,7 @@ impl AppMetrics {
     pub fn observe(&self, result: ObservationResult, duration: Duration, now: SystemTime) {
         self.count(&self.inner.observations, result, 1);
         self.time(&self.inner.observation_duration, duration);
-        let seconds = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        self.inner.last_observation.with_label_values(&[&self.application_id]).set(seconds);
+        self.inner.last_observation.with_label_values(&[&self.application_id]).set(seconds(now));
     }
 
     /// A decision that differs from the one before.

@@ -1,5 +1,6 @@
 //! API, metrics and health over HTTP.
 
+mod config;
 mod labels;
 mod metrics;
 mod process;
@@ -7,6 +8,7 @@ mod report;
 mod server;
 mod shared;
 
+pub use config::Change;
 pub use labels::{ExpansionResult, Label, ObservationResult, ReactionPart};
 pub use metrics::{AppMetrics, FAMILIES, Family, Metrics};
 pub use report::Reporter;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tracing::{error, info, warn};
 
-use super::labels::{ExpansionResult, ObservationResult, ReactionPart};
+use super::labels::{ExpansionResult, ObservationResult, ReactionPart, Transition};
 use super::metrics::AppMetrics;
 use super::shared::{Latch, Shared};
 use crate::autoscaler::counts::News;
@@ -16,8 +16,7 @@ use crate::autoscaler::status::{
     ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, NOTHING_OBSERVED, StateName, StateStatus, Time, TopicCounts,
 };
 use crate::autoscaler::words;
-use crate::coordinator::Memory;
-use crate::coordinator::records::{HistoryRow, Key, Row};
+use crate::coordinator::{Failure, Memory, view};
 use crate::kafka::group_bytes::Tasks;
 use crate::kafka::port::{Group, KafkaError, Observation, Reply, TopicState};
 use crate::plan::{Decision, Planner, Question, Verdict, Warning};
@@ -411,6 +410,7 @@ impl Report for Reporter {
             }
             Ok(group) => {
                 self.group_failing = false;
+                self.metrics.group_observed(SystemTime::now());
                 words::group(group, tasks, &self.status.partitions)
             }
         };
@@ -423,6 +423,7 @@ impl Report for Reporter {
     }
 
     fn step(&mut self, now: Duration, events: Vec<Event>, machine: &Machine) {
+        self.changed |= self.status.enabled != machine.enabled(); // a flag that makes no difference yet is no event
         if events.is_empty() && !self.changed {
             return;
         }
@@ -441,6 +442,8 @@ impl Report for Reporter {
     fn leading(&mut self) {
         if !std::mem::replace(&mut self.status.leader, true) {
             info!(application_id = self.app(), "this sidecar leads");
+            self.metrics.count_transition(Transition::Leading);
+            self.metrics.set_state(StateName::Starting);
             self.remember("leading", "this sidecar leads");
         }
         self.metrics.set_leader(true);
@@ -450,6 +453,7 @@ impl Report for Reporter {
     fn following(&mut self, memory: &Memory, enabled: bool) {
         if std::mem::replace(&mut self.status.leader, false) {
             info!(application_id = self.app(), "this sidecar does not lead any more");
+            self.metrics.count_transition(Transition::Following);
         }
         self.metrics.set_leader(false);
         self.observation_latch = None; // the leader observes
@@ -457,40 +461,34 @@ impl Report for Reporter {
         self.status.plan = None;
         self.status.partitions.clear();
         self.status.topic_errors.clear();
-        self.status.failures = memory.failures();
-        self.status.baseline = memory.baseline(&BTreeMap::new());
-        if let Some(Row::State { name, since, details }) = memory.get(&Key::State) {
-            let since = Time(SystemTime::UNIX_EPOCH + Duration::from_millis(*since));
-            self.metrics.set_state(*name);
-            self.status.state = StateStatus { name: *name, since, details: format!("as the leader says: {details}") };
-        }
-        if let Some(Row::AssignorError { error, message }) = memory.get(&Key::AssignorError) {
-            if self.status.assignor_error.name != *error {
+        if let Some((error, message)) = view::assignor_error(memory) {
+            if self.status.assignor_error.name != error {
                 match error {
                     AssignorError::None => info!(application_id = self.app(), "the leader says that the assignor error is over"),
-                    error => error!(application_id = self.app(), "the leader says {}: {message}", words::assignor_name(*error)),
+                    error => error!(application_id = self.app(), "the leader says {}: {message}", words::assignor_name(error)),
                 }
             }
-            self.metrics.set_assignor_error(*error);
-            self.status.assignor_error = (*error).into();
+            self.metrics.set_assignor_error(error);
         }
+        view::fill(&mut self.status, memory);
+        let older = self.status.history.len().saturating_sub(HISTORY);
+        self.status.history.drain(..older);
         self.status.warnings.clone_from(&self.config_warnings);
         self.status.warnings.extend(self.ailments.iter().cloned());
-        if let Some(Row::Flag { enabled: leader, .. }) = memory.get(&Key::Flag)
-            && *leader != enabled
+        if let Some(leader) = view::enabled(memory)
+            && leader != enabled
         {
             let message =
                 format!("partition.autoscaling.enabled is {enabled} here and {leader} at the leader, whose value counts");
             self.status.warnings.push(Warning { code: "FLAG_MISMATCH".to_owned(), message });
         }
-        let entry = |row: &HistoryRow| HistoryEntry {
-            at: Time(SystemTime::UNIX_EPOCH + Duration::from_millis(row.at)),
-            event: row.event.clone(),
-            message: row.message.clone(),
-        };
-        let history = memory.history();
-        self.status.history = history.iter().skip(history.len().saturating_sub(HISTORY)).map(|row| entry(row)).collect();
         self.shared.publish(self.status.clone());
+    }
+
+    fn coordination(&mut self, memory: &Memory, failures: &BTreeMap<Failure, u64>) {
+        self.metrics.set_epoch(memory.last_epoch());
+        self.metrics.set_skipped(memory.skipped());
+        self.metrics.set_write_failures(failures);
     }
 
     fn trouble(&mut self, message: &str) {

@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tracing::error;
 
+use super::config;
 use super::shared::Shared;
 use crate::autoscaler::status::{ApplicationStatus, AssignorErrorStatus, StateName};
 use crate::plan::Decision;
@@ -27,7 +28,8 @@ const INDEX: &str = "partition-autoscaler\n\n\
     /livez      200 while the process serves\n\
     /readyz     200 once every application is watched, with details\n\
     /v1/status  everything that is known of each application\n\
-    /v1/plan    the latest decision for each application\n";
+    /v1/plan    the latest decision for each application\n\
+    /v1/config  the settings in force; PUT changes some of them\n";
 
 /// Why the server cannot start, in one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +108,8 @@ async fn serve(listener: TcpListener, shared: Shared, stopped: oneshot::Receiver
         let _ = stopped.await;
         drop(farewell);
     };
-    let served = async { axum::serve(listener, routes(shared)).with_graceful_shutdown(stopping).await };
+    let routes = routes(shared).into_make_service_with_connect_info::<SocketAddr>();
+    let served = async { axum::serve(listener, routes).with_graceful_shutdown(stopping).await };
     let too_long = async {
         let _: Result<(), _> = leaving.await;
         tokio::time::sleep(FAREWELL).await;
@@ -129,6 +132,7 @@ fn routes(shared: Shared) -> Router {
         .route("/readyz", get(readyz))
         .route("/v1/status", get(status))
         .route("/v1/plan", get(plan))
+        .route("/v1/config", get(config::show).put(config::change))
         .with_state(shared)
 }
 

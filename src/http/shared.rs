@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::config::{Change, Remote};
 use super::metrics::Metrics;
 use crate::autoscaler::status::ApplicationStatus;
+use crate::config::Secret;
 
 /// The latest status of each application, what readiness waits for, and the metrics. Clones share all of it.
 #[derive(Clone)]
@@ -19,6 +24,10 @@ struct State {
     /// Open latches by number, with what each waits for.
     missing: BTreeMap<u64, String>,
     latches: u64,
+    /// The settings in force, for programs.
+    config: Option<Value>,
+    /// `None` = nothing can be changed by a request.
+    remote: Option<Remote>,
 }
 
 impl Shared {
@@ -35,6 +44,26 @@ impl Shared {
     /// Replaces the status of an application.
     pub fn publish(&self, status: ApplicationStatus) {
         self.state().applications.insert(status.application_id.clone(), status);
+    }
+
+    /// Replaces the settings that are shown. Secrets are redacted already.
+    pub fn publish_config(&self, config: Value) {
+        self.state().config = Some(config);
+    }
+
+    /// From now on those who bear the token may change settings; each change comes out here.
+    pub fn accept(&self, token: Secret) -> UnboundedReceiver<Change> {
+        let (changes, out) = unbounded_channel();
+        self.state().remote = Some(Remote { token, changes });
+        out
+    }
+
+    pub(super) fn config(&self) -> Option<Value> {
+        self.state().config.clone()
+    }
+
+    pub(super) fn remote(&self) -> Option<Remote> {
+        self.state().remote.clone()
     }
 
     /// Makes the sidecar unready until the latch is dropped. `missing` says what is waited for, e.g. `shop: the topology`.

@@ -10,6 +10,7 @@ mod follow;
 mod kafka_client;
 mod kit_selftest;
 mod kitchen;
+mod leadership;
 mod live_plan;
 mod operator;
 mod recompute;

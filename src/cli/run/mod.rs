@@ -1,5 +1,6 @@
 //! `partition-autoscaler run`.
 
+mod company;
 mod keys;
 mod logging;
 mod reload;
@@ -21,8 +22,8 @@ use crate::autoscaler::driver::{Control, Driver, Ended, MakeOffice, Setup};
 use crate::autoscaler::machine::Rules;
 use crate::config::settings::LeaderElection;
 use crate::config::{self, Settings, Sources};
-use crate::coordinator::{Alone, Elected};
-use crate::http::{Metrics, Reporter, Server, Shared};
+use crate::coordinator::{Alone, Elected, Office};
+use crate::http::{Change, Metrics, Reporter, Server, Shared};
 use crate::kafka::Client;
 use crate::kafka::coordination::Coordination;
 
@@ -45,8 +46,8 @@ struct Worker {
 pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
     let sources = Sources::new(&common.config, &common.set);
     let all = live::load(common, &sources)?;
-    let (listen, level, format) = match all.first() {
-        Some(first) => (first.http_listen.clone(), first.log_level, first.log_format),
+    let (listen, level, format, token) = match all.first() {
+        Some(first) => (first.http_listen.clone(), first.log_level, first.log_format, first.http_token.clone()),
         None => return Err(Failure::usage("no application is configured; set application.id and bootstrap.servers")),
     };
     let log = logging::init(level, format)?;
@@ -61,6 +62,7 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
     let metrics = Metrics::new().map_err(|error| Failure::failed(format!("the metrics cannot be registered: {error}")))?;
     let shared = Shared::new(metrics);
     let applications = all.into_iter().map(Application::prepare).collect::<Result<Vec<_>, _>>()?;
+    let mut changes = token.map(|token| shared.accept(token));
     let server = Server::start(&listen, shared.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     info!(address = %server.address(), "listening on http://{}", server.address());
 
@@ -69,7 +71,7 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
         let workers: Vec<Worker> =
             applications.into_iter().map(|application| application.start(&shared, &ended)).collect::<Result<_, _>>()?;
         drop(ended);
-        let mut reload = reload::Reload::new(sources, log);
+        let mut reload = reload::Reload::new(sources, log, shared.clone());
         let mut left = workers.len();
         while left > 0 {
             tokio::select! {
@@ -88,6 +90,11 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
                     stop(&workers, left, &mut endings, &mut signals).await;
                     return Ok(exit::OK);
                 }
+                Some(change) = next(&mut changes) => {
+                    for settings in reload.change(change) {
+                        tell(&workers, &settings);
+                    }
+                }
                 () = reload.due(&mut hang_up) => {
                     tell(&workers, &reload.read());
                 }
@@ -95,6 +102,14 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
         }
         Ok(exit::OK)
     })
+}
+
+/// The next change that is asked for; never any without a token.
+async fn next(changes: &mut Option<UnboundedReceiver<Change>>) -> Option<Change> {
+    match changes {
+        Some(changes) => changes.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Ends the loops; a second signal, or the end of the grace, ends without them.
@@ -143,10 +158,10 @@ fn tell(workers: &[Worker], all: &[Settings]) {
 
 /// How this sidecar stands among those of its application: alone, or one of an election.
 fn office(settings: &Settings) -> MakeOffice {
-    if settings.leader_election == LeaderElection::None {
-        return Box::new(|_| Ok(Box::new(Alone::default())));
-    }
     let settings = settings.clone();
+    if settings.leader_election == LeaderElection::None {
+        return Box::new(move |_| company::refuse(&settings).map(|()| Box::<Alone>::default() as Box<dyn Office>));
+    }
     Box::new(move |clock| {
         let coordination = Coordination::new(&settings.bootstrap_servers, &settings.kafka, &settings.application_id);
         let environment = |name| std::env::var(name).unwrap_or_default();
@@ -228,6 +243,7 @@ impl Application {
             planner,
             office: office(&settings),
         };
+        company::follow(settings.clone(), control.clone());
         keys::follow(settings.clone(), control.clone());
         topology.follow(settings.clone(), control.clone());
         let (endings, name) = (endings.clone(), application_id.clone());

@@ -1,15 +1,18 @@
-//! Settings that change while `run` runs: by a changed file, or by SIGHUP.
+//! Settings that change while `run` runs: by a changed file, by SIGHUP, or by a request.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use serde_json::{Value, json};
 use tokio::signal::unix::Signal;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::logging::Level;
 use crate::config::settings::StaticCheck;
-use crate::config::{self, Settings, Sources};
+use crate::config::{self, ConfigErrors, Settings, Sources};
+use crate::http::{Change, Shared};
 
 /// How often the files are looked at. Content is compared, since a mounted ConfigMap changes behind symbolic links.
 const PACE: Duration = Duration::from_secs(1);
@@ -18,17 +21,20 @@ const PACE: Duration = Duration::from_secs(1);
 pub struct Reload {
     sources: Sources,
     log: Level,
+    shared: Shared,
     ticks: Interval,
     seen: Vec<Option<Vec<u8>>>,
 }
 
 impl Reload {
     /// Watches the files of these sources from now on.
-    pub fn new(sources: Sources, log: Level) -> Self {
+    pub fn new(sources: Sources, log: Level, shared: Shared) -> Self {
         let mut ticks = interval(PACE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let seen = contents(&sources.files);
-        Self { sources, log, ticks, seen }
+        let this = Self { sources, log, shared, ticks, seen };
+        this.publish();
+        this
     }
 
     /// Returns when the settings are to be read again.
@@ -47,20 +53,60 @@ impl Reload {
         }
     }
 
-    /// The settings as they are written now; none if they are wrong, and then the old ones stay in force.
-    pub fn read(&self) -> Vec<Settings> {
-        match config::load(&self.sources) {
+    /// The settings as they are written now, without what was asked for since; none if they are wrong, and then the old ones stay
+    /// in force.
+    pub fn read(&mut self) -> Vec<Settings> {
+        match self.take(BTreeMap::new()) {
             Ok(all) => {
-                if let Some(first) = all.first() {
-                    self.log.set(first.log_level);
-                }
                 info!("the configuration was read again");
                 all
             }
             Err(errors) => {
+                self.shared.metrics().config_read(None);
                 error!("the configuration is wrong, so the old one stays in force: {errors}");
                 Vec::new()
             }
+        }
+    }
+
+    /// The settings with what is asked for, on top of the files and of what was asked for before; none if something is wrong, and
+    /// then nothing changes. Answers the request.
+    pub fn change(&mut self, change: Change) -> Vec<Settings> {
+        let Change { settings, from, answer } = change;
+        let list: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let list = list.join(", ");
+        let mut requested = self.sources.requested.clone();
+        requested.extend(settings);
+        let (all, outcome) = match self.take(requested) {
+            Ok(all) => {
+                warn!(%from, "PUT /v1/config from {from} changes until the files change: {list}");
+                (all, Ok(()))
+            }
+            Err(errors) => {
+                warn!(%from, "PUT /v1/config from {from} is refused: {errors}");
+                (Vec::new(), Err(errors.to_string()))
+            }
+        };
+        let _ = answer.send(outcome); // nobody waits if the connection is gone
+        all
+    }
+
+    fn take(&mut self, requested: BTreeMap<String, Value>) -> Result<Vec<Settings>, ConfigErrors> {
+        let sources = Sources { requested, ..self.sources.clone() };
+        let all = config::load(&sources)?;
+        self.sources = sources;
+        if let Some(first) = all.first() {
+            self.log.set(first.log_level);
+        }
+        self.publish();
+        Ok(all)
+    }
+
+    /// Shows what is in force.
+    fn publish(&self) {
+        if let Ok(shown) = config::show(&self.sources) {
+            self.shared.publish_config(json!({"applications": config::json(&shown)}));
+            self.shared.metrics().config_read(Some(SystemTime::now()));
         }
     }
 }
@@ -77,6 +123,8 @@ pub fn at_next_start(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("leader.election", old.leader_election != new.leader_election),
         ("expected.cluster.id", old.expected_cluster_id != new.expected_cluster_id),
         ("http.listen", old.http_listen != new.http_listen),
+        ("http.token.file", old.http_token != new.http_token),
+        ("leader.election", old.leader_election != new.leader_election),
         ("log.format", old.log_format != new.log_format),
         ("kafka.*", old.kafka != new.kafka),
     ];

@@ -9,6 +9,7 @@ use crate::topology::Subtopology;
 pub mod env;
 pub mod flags;
 mod properties;
+pub mod request;
 mod streams;
 mod toml;
 

@@ -43,6 +43,12 @@ fn used() -> (Metrics, AppMetrics) {
     app.count_kafka_error(ErrorClass::Unreachable);
     app.count_throttle(Duration::from_millis(1500));
     app.set_assignor_error(AssignorError::IncompleteSourceTopicMetadata);
+    app.count_transition(Transition::Leading);
+    app.set_epoch(7);
+    app.set_skipped(&BTreeMap::from([(Skipped::NotAKey, 2)]));
+    app.set_write_failures(&BTreeMap::from([(Failure::Fenced, 1)]));
+    app.group_observed(SystemTime::UNIX_EPOCH + Duration::from_secs(8));
+    metrics.config_read(Some(SystemTime::UNIX_EPOCH + Duration::from_secs(9)));
     (metrics, app)
 }
 
@@ -70,8 +76,6 @@ fn counters_exist_from_the_start() {
     for line in [
         r#"kafka_streams_stream_client_metrics_num_autoscaling_failures{application_id="shop",client_id="shop-scaler"} 0"#,
         r#"partition_autoscaler_leader{application_id="shop"} 0"#,
-        r#"partition_autoscaler_state{application_id="shop",state="starting"} 1"#,
-        r#"partition_autoscaler_state{application_id="shop",state="failed"} 0"#,
         r#"partition_autoscaler_observations_total{application_id="shop",result="error"} 0"#,
         r#"partition_autoscaler_blocked_total{application_id="shop",code="TIMEOUT"} 0"#,
         r#"partition_autoscaler_kafka_errors_total{application_id="shop",class="timed_out"} 0"#,
@@ -125,6 +129,39 @@ fn parallelism_follows_the_leader() {
     assert!(parallelism_lines(&metrics).iter().all(|line| !line.contains(r#""shop",subtopology_id="0""#)));
     app.set_leader(false);
     assert_eq!(parallelism_lines(&metrics), of_other);
+}
+
+#[test]
+fn what_only_a_leader_sees_goes_with_the_leadership() {
+    let (metrics, app) = used();
+    let shown =
+        |text: &str| ["_state{", "_last_observation_timestamp", "subtopology_parallelism{"].map(|part| text.contains(part));
+    assert_eq!(shown(&metrics.render().unwrap()), [true; 3]);
+    app.set_leader(false);
+    let text = metrics.render().unwrap();
+    assert_eq!(shown(&text), [false; 3], "{text}");
+    for line in [
+        r#"partition_autoscaler_leader{application_id="shop"} 0"#,
+        r#"partition_autoscaler_leader_epoch{application_id="shop"} 7"#,
+        r#"partition_autoscaler_create_partitions_requests_total{application_id="shop"} 1"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "no line {line}");
+    }
+}
+
+#[test]
+fn totals_kept_elsewhere_never_fall() {
+    let (metrics, app) = used();
+    let skipped = |count| {
+        app.set_skipped(&BTreeMap::from([(Skipped::NotAKey, count)]));
+        let text = metrics.render().unwrap();
+        let sample = r#"coordinator_records_skipped_total{application_id="shop",reason="not_a_key"} "#;
+        text.split(sample).nth(1).and_then(|rest| rest.lines().next()).unwrap().to_owned()
+    };
+    assert_eq!([skipped(3), skipped(3), skipped(1), skipped(5)], ["3", "3", "3", "5"]);
+    metrics.config_read(None);
+    let text = metrics.render().unwrap();
+    assert!(text.contains("config_last_reload_success 0") && text.contains("success_timestamp_seconds 9"), "{text}");
 }
 
 /// The linter of Prometheus itself.
