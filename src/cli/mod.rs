@@ -88,7 +88,7 @@ enum Command {
     Topology(topology::TopologyArgs),
     /// Save topology, baseline and counts of a live application, for `plan --snapshot`
     Snapshot(snapshot::SnapshotArgs),
-    /// Show the status of a running sidecar, or with --config what the leader of a live application has told
+    /// Show the status of a running sidecar, or with --config what its leader has told
     Status(status::StatusArgs),
     /// Show what the sidecars of a live application remember: leader, plans, events
     History(history::HistoryArgs),
