@@ -91,9 +91,7 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
                     return Ok(exit::OK);
                 }
                 Some(change) = next(&mut changes) => {
-                    for settings in reload.change(change) {
-                        tell(&workers, &settings);
-                    }
+                    tell(&workers, &reload.change(change));
                 }
                 () = reload.due(&mut hang_up) => {
                     tell(&workers, &reload.read());
