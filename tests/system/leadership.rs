@@ -7,23 +7,9 @@ use kit::{Record, Sidecar, sidecar, wait};
 use serde_json::{Value, json};
 
 use crate::documents::assert_documented;
+use crate::election::TOPOLOGY;
 use crate::failures::rights::{USER, guarded};
 use crate::stage::{BINARY, Stage, metric, wait_state};
-
-/// Topics without an application are enough: who leads does not depend on it.
-const TOPOLOGY: &str = r#"
-[topology]
-repartition_topics = ["k-repartition"]
-pinned = []
-[[topology.subtopologies]]
-id = 0
-sources = ["ORDERS"]
-sinks = ["k-repartition"]
-[[topology.subtopologies]]
-id = 1
-sources = ["k-repartition"]
-stores = ["st"]
-"#;
 
 const KAFKA: (&str, &str) = ("leader.election", "\"kafka\"");
 const OFF: (&str, &str) = ("partition.autoscaling.enabled", "false");

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::stage::{BINARY, Stage};
 
 /// Topics without an application are enough: who leads does not depend on it.
-const TOPOLOGY: &str = r#"
+pub(crate) const TOPOLOGY: &str = r#"
 [topology]
 repartition_topics = ["k-repartition"]
 pinned = []

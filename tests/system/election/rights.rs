@@ -71,12 +71,12 @@ fn each_right_of_the_least_set_is_needed_and_named_when_it_is_missing() {
     allow(&growth(&team));
     let [group, create, read, write, configs, id] = election(&team).try_into().unwrap();
 
-    revoke(&[create.clone()]);
+    revoke(std::slice::from_ref(&create));
     team.start(1);
     let refused = team.take(0);
     assert!(!refused.wait_exit().success());
     assert!(refused.log().contains(&format!("Kafka denies CREATE on the topic {name}")), "{}", refused.log());
-    allow(&[create.clone()]);
+    allow(std::slice::from_ref(&create));
 
     for (right, text) in [
         (group, format!("Kafka denies READ on the group {name}")),
@@ -84,7 +84,7 @@ fn each_right_of_the_least_set_is_needed_and_named_when_it_is_missing() {
         (id, format!("Kafka denies WRITE on the transactional id {name}")),
         (read, format!("Kafka denies READ on the topic {name}")),
     ] {
-        revoke(&[right.clone()]);
+        revoke(std::slice::from_ref(&right));
         team.start(1);
         wait_warning(&team, 0, &text);
         assert_eq!(team.application(0)["leader"], false);
