@@ -7,7 +7,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::remembered::{self, Remembered};
-use super::{Common, Failure, Output, exit, live};
+use super::{Common, Failure, Output, exit, live, print};
 use crate::autoscaler::status::{AssignorError, AssignorErrorStatus, HistoryEntry, StateStatus};
 use crate::autoscaler::words;
 use crate::coordinator::records::{Intent, Outcome, Verdict};
@@ -64,13 +64,14 @@ struct Ended {
 pub fn run(_args: &HistoryArgs, common: &Common) -> Result<u8, Failure> {
     let settings = live::settings(common)?;
     let history = History::of(settings.application_id.clone(), &remembered::read(&settings)?);
-    match common.output {
-        Output::Text => print!("{}", history.text()),
+    let text = match common.output {
+        Output::Text => history.text(),
         Output::Json => {
             let text = serde_json::to_string_pretty(&history);
-            println!("{}", text.map_err(|error| Failure::failed(format!("cannot write the history as JSON: {error}")))?);
+            text.map_err(|error| Failure::failed(format!("cannot write the history as JSON: {error}")))? + "\n"
         }
-    }
+    };
+    print(&text)?;
     Ok(exit::OK)
 }
 

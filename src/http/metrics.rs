@@ -58,7 +58,7 @@ families! {
     EPOCH "gauge" "partition_autoscaler_leader_epoch" ["application_id"]
         "Number of the latest intent in the coordinator topic, as far as this sidecar has read it; rises with every new leader and every new model";
     FENCED "counter" "partition_autoscaler_fenced_total" ["application_id", "kind"]
-        "Writes to the coordinator topic that Kafka did not take: fenced (a newer leader has taken over), not_member (the group has moved on), timed_out, other";
+        "Times that acting was put off because a call to the coordinator topic failed: fenced (a newer leader has taken over), not_member (the group has moved on), timed_out, other";
     SKIPPED "counter" "partition_autoscaler_coordinator_records_skipped_total" ["application_id", "reason"]
         "Records of the coordinator topic that were passed over, by reason";
     OBSERVATIONS "counter" "partition_autoscaler_observations_total" ["application_id", "result"]

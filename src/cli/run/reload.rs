@@ -124,7 +124,6 @@ pub fn at_next_start(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("expected.cluster.id", old.expected_cluster_id != new.expected_cluster_id),
         ("http.listen", old.http_listen != new.http_listen),
         ("http.token.file", old.http_token != new.http_token),
-        ("leader.election", old.leader_election != new.leader_election),
         ("log.format", old.log_format != new.log_format),
         ("kafka.*", old.kafka != new.kafka),
     ];
