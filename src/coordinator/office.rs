@@ -14,7 +14,7 @@ use crate::kafka::port::{KafkaError, TopicId};
 
 /// Least time that must be left of the session for a request to begin.
 const RESERVE: Duration = Duration::from_secs(2);
-/// Bound of reading the topic to its end.
+/// Bound of reading what earlier leaders wrote.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bound of each request while the topic is looked at.
 const TOPIC_TIMEOUT: Duration = Duration::from_secs(10);
@@ -259,8 +259,8 @@ impl Elected {
         }
     }
 
-    /// Makes the memory read what was committed.
-    fn commit(&mut self, term: u64, changes: &[Change], within: Duration) -> Result<(), Failure> {
+    /// Tells the offset of the last record that was committed.
+    fn write(&mut self, term: u64, changes: &[Change], within: Duration) -> Result<i64, Failure> {
         let Some(writer) = &mut self.writer else { return Err(Failure::Other) };
         let Some(group) = self.membership.as_ref().and_then(|member| member.lease().group_metadata(term)) else {
             return Err(Failure::NotMember);
@@ -274,14 +274,7 @@ impl Elected {
                     self.read_failed(&LogError::Restarted);
                     return Err(Failure::Other);
                 }
-                match self.reader.read_through(offset, within) {
-                    Ok(records) => {
-                        self.well(Part::Reading);
-                        self.take(records);
-                    }
-                    Err(error) => self.read_failed(&error),
-                }
-                Ok(())
+                Ok(offset)
             }
             Err(error) => {
                 // A writer that cannot go on is replaced, whatever it was that it met.
@@ -297,6 +290,35 @@ impl Elected {
                 Err(failure)
             }
         }
+    }
+
+    /// Tells whether the memory has everything up to this offset.
+    fn read_through(&mut self, offset: i64, within: Duration) -> bool {
+        match self.reader.read_through(offset, within) {
+            Ok(records) => {
+                self.well(Part::Reading);
+                self.take(records);
+                true
+            }
+            Err(error) => {
+                self.read_failed(&error);
+                false
+            }
+        }
+    }
+
+    /// Writes, and makes the memory read what was committed.
+    fn commit(&mut self, term: u64, changes: &[Change], within: Duration) -> Result<(), Failure> {
+        let offset = self.write(term, changes, within)?;
+        self.read_through(offset, within);
+        Ok(())
+    }
+
+    /// Reads everything that earlier leaders wrote.
+    fn catch_up(&mut self, term: u64, within: Duration) -> Result<(), Failure> {
+        let marker = Row::TakeOver { member: self.origin.host.clone() };
+        let offset = self.write(term, &[Change::Set(marker)], within)?;
+        if self.read_through(offset, READ_TIMEOUT) { Ok(()) } else { Err(Failure::Other) }
     }
 
     fn failed(&mut self, term: u64, failure: Failure) {
@@ -322,16 +344,9 @@ impl Elected {
                     self.failed(term, failure(&error));
                 }
             },
-            Action::ReadLog { term } => match self.reader.read_to_end(READ_TIMEOUT) {
-                Ok(records) => {
-                    self.well(Part::Reading);
-                    self.take(records);
-                    self.leadership.on(Event::LogRead { term, last_epoch: self.lost_rows().last_epoch() });
-                }
-                Err(error) => {
-                    self.read_failed(&error);
-                    self.failed(term, Failure::Other);
-                }
+            Action::ReadLog { term, within } => match self.catch_up(term, within) {
+                Ok(()) => self.leadership.on(Event::LogRead { term, last_epoch: self.lost_rows().last_epoch() }),
+                Err(failure) => self.failed(term, failure),
             },
             Action::CommitStandingIntent { term, epoch, fingerprint, within } => {
                 let row = StandingIntent { epoch, fingerprint, member: self.origin.host.clone() };

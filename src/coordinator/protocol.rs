@@ -40,7 +40,7 @@ pub enum Event {
         /// In which term it began.
         term: u64,
     },
-    /// The log was read to its end, which was asked for after the writer was ready.
+    /// A marker of this term was committed, and the log was read through it.
     LogRead {
         /// In which term.
         term: u64,
@@ -115,10 +115,13 @@ pub enum Action {
         /// Bound of the call.
         within: Duration,
     },
-    /// Read the log to its end.
+    /// Commit a marker, with the group metadata of this term, within this time, and read the log through it. Earlier writers are fenced,
+    /// so what they wrote is before the marker, and it need not be waited for that the broker tells the end of the log.
     ReadLog {
         /// The present term.
         term: u64,
+        /// Bound of the commit.
+        within: Duration,
     },
     /// Commit a standing intent, with the group metadata of this term, within this time.
     CommitStandingIntent {
@@ -292,7 +295,7 @@ impl Leadership {
         }
         match tenure.log {
             Log::NoWriter => return Action::InitWriter { term, within },
-            Log::Unread => return Action::ReadLog { term },
+            Log::Unread => return Action::ReadLog { term, within },
             Log::Read { .. } => {}
         }
         let Some(intent) = standing.or_else(|| tenure.begin(fingerprint)) else { return Action::Wait };
@@ -377,7 +380,7 @@ mod tests {
         let mut leadership = follower();
         assert_eq!(leadership.next(at(0), held(term, 0)), Action::InitWriter { term, within: at(10) });
         leadership.on(Event::WriterReady { term });
-        assert_eq!(leadership.next(at(0), held(term, 0)), Action::ReadLog { term }, "only after the writer");
+        assert_eq!(leadership.next(at(0), held(term, 0)), Action::ReadLog { term, within: at(10) }, "only after the writer");
         leadership.on(Event::LogRead { term, last_epoch: 7 });
         let commit = Action::CommitStandingIntent { term, epoch: 8, fingerprint: MODEL, within: at(10) };
         assert_eq!(leadership.next(at(0), held(term, 0)), commit);

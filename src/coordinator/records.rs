@@ -69,6 +69,11 @@ pub enum Row {
     Intent(Intent),
     /// The leader's permission to react.
     StandingIntent(StandingIntent),
+    /// The latest sidecar that began to take over. Whoever has read its own has read everything that earlier leaders wrote.
+    TakeOver {
+        /// Which sidecar.
+        member: String,
+    },
     /// What became of an intent.
     Outcome(Outcome),
     /// What the leader tells all sidecars.
@@ -195,6 +200,7 @@ pub enum Key {
     FollowsInput(String),
     Intent(Kind),
     StandingIntent,
+    TakeOver,
     Outcome(Kind),
     AssignorError,
     Topology,
@@ -213,6 +219,7 @@ impl Row {
             Self::FollowsInput { topic } => Key::FollowsInput(topic.clone()),
             Self::Intent(row) => Key::Intent(row.kind),
             Self::StandingIntent(_) => Key::StandingIntent,
+            Self::TakeOver { .. } => Key::TakeOver,
             Self::Outcome(row) => Key::Outcome(row.kind),
             Self::AssignorError { .. } => Key::AssignorError,
             Self::Topology(_) => Key::Topology,

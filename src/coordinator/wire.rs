@@ -83,6 +83,7 @@ impl Key {
             Self::FollowsInput(topic) => ("set-follows-input", topic.clone()),
             Self::Intent(kind) => ("set-intent", word(kind)),
             Self::StandingIntent => ("set-standing-intent", ONLY.to_owned()),
+            Self::TakeOver => ("set-take-over", ONLY.to_owned()),
             Self::Outcome(kind) => ("set-outcome", word(kind)),
             Self::AssignorError => ("set-assignor-error", ONLY.to_owned()),
             Self::Topology => ("set-topology-fingerprint", ONLY.to_owned()),
@@ -109,6 +110,7 @@ impl Key {
             "set-follows-input" => Self::FollowsInput(text),
             "set-intent" => Self::Intent(from_word(&text)?),
             "set-standing-intent" => Self::StandingIntent,
+            "set-take-over" => Self::TakeOver,
             "set-outcome" => Self::Outcome(from_word(&text)?),
             "set-assignor-error" => Self::AssignorError,
             "set-topology-fingerprint" => Self::Topology,
@@ -151,6 +153,7 @@ impl Values {
             Row::StandingIntent(row) => {
                 values.with("epoch", row.epoch).with("fingerprint", row.fingerprint).with("member", &row.member)
             }
+            Row::TakeOver { member } => values.with("member", member),
             Row::Outcome(row) => values
                 .with("epoch", row.epoch)
                 .with("result", word(&row.result))
@@ -191,6 +194,7 @@ impl Values {
                 fingerprint: self.fingerprint()?,
                 member: self.words("member")?,
             }),
+            Key::TakeOver => Row::TakeOver { member: self.words("member")? },
             Key::Outcome(kind) => Row::Outcome(Outcome {
                 kind,
                 epoch: self.parse("epoch")?,
@@ -333,6 +337,7 @@ mod tests {
                 r#"[1,"set-standing-intent","current"]"#,
                 r#"{"epoch":"8","fingerprint":"0000000000000001","member":"pod-1","v":"1"}"#,
             ),
+            (Row::TakeOver { member: "pod-1".into() }, r#"[1,"set-take-over","current"]"#, r#"{"member":"pod-1","v":"1"}"#),
             (
                 Row::Outcome(Outcome {
                     kind: Kind::Reaction,

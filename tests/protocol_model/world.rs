@@ -55,6 +55,10 @@ enum Call {
         epoch: u64,
         intent: Intent,
     },
+    /// Likewise, of the marker that the log is read through.
+    Mark {
+        term: u64,
+    },
     /// Allowed, and not sent yet (only with [`Flaw::SendsLate`]).
     Send(Request),
 }
@@ -286,7 +290,7 @@ impl World {
                 me.fenced = false;
             }
             Step::Work(i) => self.work(i, flaw)?,
-            Step::Finish(i) => self.finish(i)?,
+            Step::Finish(i) => self.finish(i, flaw)?,
             Step::CommitTimesOut(i, committed) => self.commit_times_out(i, committed)?,
             Step::Act(i, lagging) => self.act(i, lagging, flaw)?,
             Step::Expand(i) => {
@@ -384,7 +388,7 @@ impl World {
     /// Asks the code under test what to do, and does it or begins it.
     fn work(&mut self, i: usize, flaw: Flaw) -> Option<()> {
         self.idle(i)?;
-        let (now, last_epoch, unfinished) = (seconds(self.now), self.last_epoch, self.unfinished);
+        let now = seconds(self.now);
         let me = &mut self.sidecars[i];
         if me.fenced && flaw == Flaw::FencedForGood {
             return None;
@@ -400,11 +404,10 @@ impl World {
                 me.plan = None;
             }
             Action::InitWriter { term, .. } => me.call = Some(Call::Init { term }),
-            Action::ReadLog { term } => {
-                let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { last_epoch };
-                me.inherited = unfinished;
-                me.leadership.on(Event::LogRead { term, last_epoch });
-            }
+            Action::ReadLog { term, .. } => match self.refuses_write(i) {
+                Some(failure) => self.fail(i, term, failure),
+                None => self.sidecars[i].call = Some(Call::Mark { term }),
+            },
             Action::CommitStandingIntent { term, epoch, fingerprint, .. } => {
                 self.begin_commit(i, term, epoch, Intent::Standing(fingerprint));
             }
@@ -423,13 +426,16 @@ impl World {
     }
 
     /// The group checks the member; the producer's epoch is checked here and again at the end.
-    fn begin_commit(&mut self, i: usize, term: u64, epoch: u64, intent: Intent) {
-        let failure = match self.sidecars[i].writer {
+    fn refuses_write(&self, i: usize) -> Option<Failure> {
+        match self.sidecars[i].writer {
             writer if writer != Some(self.producer) => Some(Failure::Fenced),
             _ if self.sessions[i].is_none() => Some(Failure::NotMember),
             _ => None,
-        };
-        match failure {
+        }
+    }
+
+    fn begin_commit(&mut self, i: usize, term: u64, epoch: u64, intent: Intent) {
+        match self.refuses_write(i) {
             Some(failure) => self.fail(i, term, failure),
             None => self.sidecars[i].call = Some(Call::Commit { term, epoch, intent }),
         }
@@ -441,7 +447,7 @@ impl World {
         me.leadership.on(Event::Failed { term, failure, at: seconds(self.now) });
     }
 
-    fn finish(&mut self, i: usize) -> Option<()> {
+    fn finish(&mut self, i: usize, flaw: Flaw) -> Option<()> {
         self.runs(i)?;
         match self.sidecars[i].call.take()? {
             Call::Init { term } => {
@@ -458,7 +464,14 @@ impl World {
                     me.plan = Some(Plan { epoch, generation });
                 }
             }
-            Call::Commit { term, .. } => self.fail(i, term, Failure::Fenced),
+            Call::Mark { term } if self.sidecars[i].writer == Some(self.producer) => {
+                let (last_epoch, unfinished) = (self.last_epoch, self.unfinished);
+                let me = &mut self.sidecars[i];
+                let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { last_epoch };
+                me.inherited = unfinished;
+                me.leadership.on(Event::LogRead { term, last_epoch });
+            }
+            Call::Commit { term, .. } | Call::Mark { term } => self.fail(i, term, Failure::Fenced),
             Call::Send(request) => self.network[i] = Some(Request { until: self.now + SESSION, ..request }),
         }
         Some(())
@@ -467,10 +480,16 @@ impl World {
     fn commit_times_out(&mut self, i: usize, committed: bool) -> Option<()> {
         self.left.timeouts = self.left.timeouts.checked_sub(1)?;
         self.runs(i)?;
-        let Call::Commit { term, epoch, intent } = self.sidecars[i].call.take()? else { return None };
-        if committed && self.sidecars[i].writer == Some(self.producer) {
-            self.append(i, epoch, intent);
-        }
+        let term = match self.sidecars[i].call.take()? {
+            Call::Commit { term, epoch, intent } => {
+                if committed && self.sidecars[i].writer == Some(self.producer) {
+                    self.append(i, epoch, intent);
+                }
+                term
+            }
+            Call::Mark { term } => term,
+            Call::Init { .. } | Call::Send(_) => return None,
+        };
         self.fail(i, term, Failure::TimedOut);
         Some(())
     }
