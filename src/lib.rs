@@ -11,6 +11,7 @@ pub mod config;
 pub mod coordinator;
 pub mod http;
 pub mod kafka;
+mod pause_point;
 pub mod plan;
 pub mod topology;
 pub mod topology_source;

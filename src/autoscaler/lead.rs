@@ -14,6 +14,7 @@ use crate::coordinator::office::{Office, Standing};
 use crate::coordinator::records::{Baseline, Fingerprint, Intent, Key, Kind, Outcome, Row, Verdict};
 use crate::kafka::group_bytes::{self, Tasks};
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, TopicError, TopicId, TopicState};
+use crate::pause_point;
 use crate::plan::{Decision, Planner, Watched};
 use crate::topology::pattern::TopicPattern;
 
@@ -143,6 +144,9 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                         if let Some(refused) = self.observe() {
                             return Some(Ended::Refused(refused));
                         }
+                        if self.request_is_due() {
+                            pause_point::reached("after-observation");
+                        }
                     }
                 },
                 Command::Expand { targets } => self.expand(&targets),
@@ -186,9 +190,13 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         self.driver.tell_troubles(self.office);
     }
 
+    fn request_is_due(&self) -> bool {
+        matches!(self.machine.state(), State::Expanding(expansion) if expansion.errors.is_empty())
+    }
+
     /// Writes down what has happened, but never while a request is due: the record of a reaction follows it.
     fn remember(&mut self) {
-        if !self.unwritten || matches!(self.machine.state(), State::Expanding(expansion) if expansion.errors.is_empty()) {
+        if !self.unwritten || self.request_is_due() {
             return;
         }
         self.unwritten = false;
@@ -256,6 +264,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     }
 
     fn expand(&mut self, targets: &BTreeMap<String, u32>) {
+        pause_point::reached("before-margin-check");
         let now = self.driver.now();
         let within = match self.office.may_send(now, self.model) {
             Ok(within) => within.min(EXPAND_TIMEOUT),
@@ -266,9 +275,11 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                 return;
             }
         };
+        pause_point::reached("after-margin-check");
         self.driver.reporter.requesting(now, targets);
         let started = Instant::now();
         let outcome = self.driver.cluster.create_partitions(targets, within);
+        pause_point::reached("after-request");
         let now = self.driver.now();
         self.driver.reporter.replied(now, started.elapsed(), &outcome);
         self.machine.replied(now, &outcome, fastrand::f64());

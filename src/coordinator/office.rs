@@ -11,6 +11,7 @@ use crate::kafka::coordination::{
     CommitError, Coordination, LogError, LogReader, LogRecord, Membership, MembershipEvent, SESSION, Writer, grown,
 };
 use crate::kafka::port::{KafkaError, TopicId};
+use crate::pause_point;
 
 /// Least time that must be left of the session for a request to begin.
 const RESERVE: Duration = Duration::from_secs(2);
@@ -333,7 +334,13 @@ impl Elected {
                 self.leading = None;
                 return Some(Standing::Follows);
             }
-            Action::DropWriter => self.writer = None,
+            Action::DropWriter => {
+                self.writer = None;
+                self.troubles.push(format!(
+                    "this sidecar writes no more to the coordinator topic {}; before it leads again it has to take over anew",
+                    self.coordination.name()
+                ));
+            }
             Action::InitWriter { term, within } => match self.coordination.writer(within) {
                 Ok(writer) => {
                     self.writer = Some(writer);
@@ -352,7 +359,10 @@ impl Elected {
                 let row = StandingIntent { epoch, fingerprint, member: self.origin.host.clone() };
                 let mut wanted = self.lost_rows();
                 wanted.set(Row::StandingIntent(row));
-                match self.commit(term, &self.memory.diff(&wanted), within) {
+                pause_point::reached("before-intent");
+                let committed = self.commit(term, &self.memory.diff(&wanted), within);
+                pause_point::reached("after-intent");
+                match committed {
                     Ok(()) => self.leadership.on(Event::IntentCommitted { term, epoch }),
                     Err(failure) => self.failed(term, failure),
                 }

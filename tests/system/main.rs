@@ -13,5 +13,6 @@ mod kitchen;
 mod leadership;
 mod live_plan;
 mod operator;
+mod pauses;
 mod recompute;
 mod stage;
