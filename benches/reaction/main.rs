@@ -43,7 +43,8 @@ fn main() {
     let rest = Duration::from_secs(arguments.rest_seconds);
     let at_rest = [10, 100].map(|topics| rest::measure(&cluster, topics, rest));
     let reactions = Kind::BOTH.map(|kind| reactions(&cluster, kind, arguments.growths));
-    tables::print(&reactions, &at_rest, rest);
+    let elected = self::reactions(&cluster, Kind::Elected, arguments.growths);
+    tables::print(&reactions, &elected, &at_rest, rest);
 }
 
 fn reactions(cluster: &Cluster, kind: Kind, growths: usize) -> Vec<Reaction> {

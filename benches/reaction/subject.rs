@@ -22,8 +22,10 @@ const VERIFY_PAUSE_MS: u64 = 10;
 /// Whose loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// This product.
+    /// This product, alone.
     Sidecar,
+    /// The same as the leader that several sidecars would elect.
+    Elected,
     /// `ReactionLoop.java`.
     Java,
 }
@@ -36,6 +38,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Sidecar => "sidecar",
+            Self::Elected => "elected",
             Self::Java => "java",
         }
     }
@@ -73,11 +76,11 @@ impl Application {
         [self.input.clone()].into_iter().chain(internal).collect()
     }
 
-    fn config(&self, cluster: &Cluster) -> String {
+    fn config(&self, cluster: &Cluster, election: &str) -> String {
         format!(
             "bootstrap.servers = {:?}\napplication.id = {:?}\npartition.autoscaling.enabled = true\n\
              partition.autoscaling.poll.interval.ms = {}\nhttp.listen = \"127.0.0.1:0\"\nlog.format = \"json\"\n\
-             leader.election = \"none\"\n[topology]\npinned = []\nrepartition_topics = [\"by-key-repartition\"]\n\
+             leader.election = {election:?}\n[topology]\npinned = []\nrepartition_topics = [\"by-key-repartition\"]\n\
              [[topology.subtopologies]]\nid = 0\nsources = [{:?}]\nsinks = [\"by-key-repartition\"]\n\
              [[topology.subtopologies]]\nid = 1\nsources = [\"by-key-repartition\"]\nstores = {:?}\n",
             cluster.bootstrap(),
@@ -101,9 +104,10 @@ impl Subject {
     /// Starts a loop for an application and waits until it watches.
     pub fn start(kind: Kind, cluster: &Cluster, application: &Application) -> Self {
         match kind {
-            Kind::Sidecar => {
+            Kind::Sidecar | Kind::Elected => {
+                let election = if kind == Kind::Elected { "kafka" } else { "none" };
                 let sidecar = Sidecar::builder(env!("CARGO_BIN_EXE_partition-autoscaler"));
-                let sidecar = sidecar.config(&application.config(cluster)).start();
+                let sidecar = sidecar.config(&application.config(cluster, election)).start();
                 sidecar.wait_status("steady", |status| status.pointer("/applications/0/state/name") == Some(&"Steady".into()));
                 Self::Sidecar(sidecar)
             }

@@ -29,7 +29,7 @@ const PARTS: [Part; 6] = [
 ];
 
 /// Prints everything.
-pub fn print(reactions: &[Vec<Reaction>; 2], at_rest: &[Rest], rest: Duration) {
+pub fn print(reactions: &[Vec<Reaction>; 2], elected: &[Reaction], at_rest: &[Rest], rest: Duration) {
     let [sidecar, java] = reactions;
     println!(
         "\nKafka {}, one broker on the same machine; both loops look every {} ms; JVM with a heap of 64 MB, serial collector, C1",
@@ -46,6 +46,7 @@ pub fn print(reactions: &[Vec<Reaction>; 2], at_rest: &[Rest], rest: Duration) {
     }
     println!("{}", aligned(table));
     histogram(sidecar, java);
+    election(sidecar, elected);
 
     println!("\nAt rest, over {} s", rest.as_secs());
     let mut table = self::table(&["", "sidecar", "Java", "sidecar/Java"]);
@@ -69,6 +70,21 @@ pub fn print(reactions: &[Vec<Reaction>; 2], at_rest: &[Rest], rest: Duration) {
         goal(&format!("memory with {topics} topics, MB"), ours.memory, GOAL_MEMORY);
         goal(&format!("of a core with {topics} topics, %"), ours.processor, GOAL_PROCESSOR);
     }
+}
+
+/// The permission to react is committed before the growth, so election costs a reaction no request.
+fn election(off: &[Reaction], on: &[Reaction]) {
+    println!("\nWith leader.election=kafka beside none, {} growths each, in ms", on.len());
+    let mut table = table(&["", "none p50", "p99", "kafka p50", "p99", "difference p50", "p99"]);
+    for (name, part) in PARTS {
+        let samples = [off, on].map(|reactions| Sample::of(reactions, part));
+        let [off, on] = samples.map(|sample| [sample.percentile(0.5), sample.percentile(0.99)]);
+        let difference = [on[0] - off[0], on[1] - off[1]];
+        let figures = [off, on].concat().into_iter().map(|ms| format!("{ms:.1}"));
+        let figures = figures.chain(difference.map(|ms| format!("{ms:+.1}")));
+        table.add_row([name.to_owned()].into_iter().chain(figures));
+    }
+    println!("{}", aligned(table));
 }
 
 fn goal(what: &str, figure: f64, goal: f64) {
