@@ -99,7 +99,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         let learned_here = memory.get(&Key::Topology) == Some(&Row::Topology(topology(&planner)));
         let mut machine = Machine::new(driver.setup.rules.clone(), planner, driver.setup.baseline.clone());
         if learned_here {
-            machine = machine.knowing(memory.baseline(&ids), memory.not_pinned());
+            machine = machine.knowing(memory.baseline(&ids), memory.not_pinned(&counts(&seen), &ids));
         }
         machine.keys_sampled(driver.now(), driver.keys.clone());
         machine.recount(memory.failures());
@@ -394,6 +394,14 @@ fn topic_ids(seen: &Observation) -> BTreeMap<String, TopicId> {
     seen.iter().filter_map(id).collect()
 }
 
+fn counts(seen: &Observation) -> BTreeMap<String, u32> {
+    let count = |(topic, state): (&String, &TopicState)| match state {
+        TopicState::Present { partitions, .. } => Some((topic.clone(), *partitions)),
+        _ => None,
+    };
+    seen.iter().filter_map(count).collect()
+}
+
 pub(super) fn assignor_error(memory: &Memory) -> AssignorError {
     match memory.get(&Key::AssignorError) {
         Some(Row::AssignorError { error, .. }) => *error,
@@ -414,6 +422,11 @@ fn remember(memory: &mut Memory, at: u64, machine: &Machine, ids: &BTreeMap<Stri
         partitions: *partitions,
         id: ids.get(topic).copied(),
     }));
+    for (topic, partitions) in machine.counts().partitions() {
+        if topic.ends_with("-repartition") {
+            memory.set(Row::RepartitionCount { id: ids.get(&topic).copied(), topic, partitions });
+        }
+    }
     for topic in machine.knowledge().not_pinned {
         memory.set(Row::FollowsInput { topic });
     }

@@ -72,6 +72,7 @@ impl Memory {
         match key {
             Key::Baseline(_) => like(Key::Baseline(String::new()), MAX_TOPICS),
             Key::FollowsInput(_) => like(Key::FollowsInput(String::new()), MAX_TOPICS),
+            Key::RepartitionCount(_) => like(Key::RepartitionCount(String::new()), MAX_TOPICS),
             Key::MemberFlag(_) => like(Key::MemberFlag(String::new()), MAX_ROWS),
             Key::Failure(_) => like(Key::Failure(String::new()), MAX_ROWS),
             _ => false, // a closed set of keys
@@ -110,9 +111,16 @@ impl Memory {
         same.map(|row| (row.topic.clone(), row.partitions)).collect()
     }
 
-    /// Repartition topics that followed an input once.
-    pub fn not_pinned(&self) -> BTreeSet<String> {
-        let topics = self.rows.keys().filter_map(|key| if let Key::FollowsInput(topic) = key { Some(topic) } else { None });
+    /// Repartition topics that followed an input: that a leader has seen it, or that they have more partitions now than it last saw.
+    pub fn not_pinned(&self, partitions: &BTreeMap<String, u32>, ids: &BTreeMap<String, TopicId>) -> BTreeSet<String> {
+        let topics = self.rows.values().filter_map(|row| match row {
+            Row::FollowsInput { topic } => Some(topic),
+            Row::RepartitionCount { topic, partitions: then, id } => {
+                let same = id.zip(ids.get(topic)).is_none_or(|(then, now)| then == *now);
+                (same && partitions.get(topic) > Some(then)).then_some(topic)
+            }
+            _ => None,
+        });
         topics.cloned().collect()
     }
 
@@ -198,7 +206,9 @@ impl Memory {
 
     /// Another topology: what was learned with the former one does not hold any more.
     pub fn forget_topology(&mut self) {
-        self.rows.retain(|key, _| !matches!(key, Key::Baseline(_) | Key::FollowsInput(_) | Key::Topology));
+        let learned =
+            |key: &Key| matches!(key, Key::Baseline(_) | Key::FollowsInput(_) | Key::RepartitionCount(_) | Key::Topology);
+        self.rows.retain(|key, _| !learned(key));
     }
 
     /// Counts a failure, unless this mismatch was counted before. Tells whether it was new.
@@ -290,9 +300,16 @@ mod tests {
         assert_eq!(memory.baseline(&BTreeMap::from(ids)), expected);
 
         log.change(|wanted| wanted.set(Row::FollowsInput { topic: "shop-r".into() }));
-        assert_eq!(log.read().not_pinned(), BTreeSet::from(["shop-r".to_owned()]));
+        for topic in ["grown", "same", "other"] {
+            let row = Row::RepartitionCount { topic: topic.into(), partitions: 3, id: Some(TopicId(1)) };
+            log.change(|wanted| wanted.set(row));
+        }
+        let partitions = BTreeMap::from([("grown", 6), ("same", 3), ("other", 6)].map(|(topic, n)| (topic.to_owned(), n)));
+        let ids = BTreeMap::from([("grown", 1), ("same", 1), ("other", 2)].map(|(topic, id)| (topic.to_owned(), TopicId(id))));
+        let followed = BTreeSet::from(["grown".to_owned(), "shop-r".to_owned()]);
+        assert_eq!(log.read().not_pinned(&partitions, &ids), followed);
         let memory = log.change(Memory::forget_topology);
-        assert_eq!((memory.baseline(&BTreeMap::new()).len(), memory.not_pinned().len()), (0, 0));
+        assert_eq!((memory.baseline(&BTreeMap::new()).len(), memory.not_pinned(&partitions, &ids).len()), (0, 0));
     }
 
     #[test]

@@ -338,11 +338,10 @@ impl Elected {
             }
             Action::DropWriter => {
                 self.writer = None;
-                let topic = self.coordination.name();
-                let message = format!(
-                    "this sidecar writes no more to the coordinator topic {topic}; before it leads again it has to take over anew"
-                );
-                self.trouble(Part::Writing, message);
+                self.troubles.push(format!(
+                    "this sidecar writes no more to the coordinator topic {}; before it leads again it has to take over anew",
+                    self.coordination.name()
+                ));
             }
             Action::InitWriter { term, within } => match self.coordination.writer(within) {
                 Ok(writer) => {

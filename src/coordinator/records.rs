@@ -65,6 +65,16 @@ pub enum Row {
         /// Full topic name.
         topic: String,
     },
+    /// A repartition topic as the leader last saw it. One that has grown since follows its inputs, for an explicit count does not change:
+    /// a leader that ended between a request and its record leaves no other trace.
+    RepartitionCount {
+        /// Full topic name.
+        topic: String,
+        /// Its count.
+        partitions: u32,
+        /// Which topic it was, where the broker tells.
+        id: Option<TopicId>,
+    },
     /// A plan that may be carried out, or was.
     Intent(Intent),
     /// The leader's permission to react.
@@ -198,6 +208,7 @@ pub struct HistoryRow {
 pub enum Key {
     Baseline(String),
     FollowsInput(String),
+    RepartitionCount(String),
     Intent(Kind),
     StandingIntent,
     TakeOver,
@@ -217,6 +228,7 @@ impl Row {
         match self {
             Self::Baseline(row) => Key::Baseline(row.topic.clone()),
             Self::FollowsInput { topic } => Key::FollowsInput(topic.clone()),
+            Self::RepartitionCount { topic, .. } => Key::RepartitionCount(topic.clone()),
             Self::Intent(row) => Key::Intent(row.kind),
             Self::StandingIntent(_) => Key::StandingIntent,
             Self::TakeOver { .. } => Key::TakeOver,

@@ -81,6 +81,7 @@ impl Key {
         match self {
             Self::Baseline(topic) => ("set-baseline", topic.clone()),
             Self::FollowsInput(topic) => ("set-follows-input", topic.clone()),
+            Self::RepartitionCount(topic) => ("set-repartition-count", topic.clone()),
             Self::Intent(kind) => ("set-intent", word(kind)),
             Self::StandingIntent => ("set-standing-intent", ONLY.to_owned()),
             Self::TakeOver => ("set-take-over", ONLY.to_owned()),
@@ -108,6 +109,7 @@ impl Key {
         let key = match name.as_str() {
             "set-baseline" => Self::Baseline(text),
             "set-follows-input" => Self::FollowsInput(text),
+            "set-repartition-count" => Self::RepartitionCount(text),
             "set-intent" => Self::Intent(from_word(&text)?),
             "set-standing-intent" => Self::StandingIntent,
             "set-take-over" => Self::TakeOver,
@@ -137,9 +139,9 @@ impl Values {
     fn of(row: &Row) -> Self {
         let values = Self::default().with("v", VERSION);
         match row {
-            Row::Baseline(row) => {
-                let values = values.with("partitions", row.partitions);
-                match row.id {
+            Row::Baseline(Baseline { partitions, id, .. }) | Row::RepartitionCount { partitions, id, .. } => {
+                let values = values.with("partitions", partitions);
+                match id {
                     Some(id) => values.with("topic-id", id),
                     None => values,
                 }
@@ -184,8 +186,10 @@ impl Values {
         }
         Ok(match key.clone() {
             Key::Baseline(topic) => {
-                let id = self.0.get("topic-id").map(|id| topic_id(id)).transpose()?;
-                Row::Baseline(Baseline { topic, partitions: self.parse("partitions")?, id })
+                Row::Baseline(Baseline { topic, partitions: self.parse("partitions")?, id: self.topic_id()? })
+            }
+            Key::RepartitionCount(topic) => {
+                Row::RepartitionCount { topic, partitions: self.parse("partitions")?, id: self.topic_id()? }
             }
             Key::FollowsInput(topic) => Row::FollowsInput { topic },
             Key::Intent(kind) => Row::Intent(self.intent(kind)?),
@@ -254,6 +258,10 @@ impl Values {
         self.text(name)?.parse().map_err(|_| Skipped::Malformed)
     }
 
+    fn topic_id(&self) -> Result<Option<TopicId>, Skipped> {
+        self.0.get("topic-id").map(|id| topic_id(id)).transpose()
+    }
+
     fn fingerprint(&self) -> Result<Fingerprint, Skipped> {
         let hex = hex_digits(self.text("fingerprint")?, 16)?;
         u64::from_str_radix(hex, 16).map(Fingerprint).map_err(|_| Skipped::Malformed)
@@ -319,6 +327,11 @@ mod tests {
                 Row::Baseline(Baseline { topic: "old".into(), partitions: 3, id: None }),
                 r#"[1,"set-baseline","old"]"#,
                 r#"{"partitions":"3","v":"1"}"#,
+            ),
+            (
+                Row::RepartitionCount { topic: "shop-r".into(), partitions: 3, id: Some(TopicId(1)) },
+                r#"[1,"set-repartition-count","shop-r"]"#,
+                r#"{"partitions":"3","topic-id":"00000000000000000000000000000001","v":"1"}"#,
             ),
             (Row::FollowsInput { topic: "shop-r".into() }, r#"[1,"set-follows-input","shop-r"]"#, r#"{"v":"1"}"#),
             (

@@ -465,10 +465,9 @@ impl World {
                 }
             }
             Call::Mark { term } if self.sidecars[i].writer == Some(self.producer) => {
-                let (last_epoch, unfinished) = (self.last_epoch, self.unfinished);
                 let me = &mut self.sidecars[i];
-                let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { last_epoch };
-                me.inherited = unfinished;
+                let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { self.last_epoch };
+                me.inherited = self.unfinished;
                 me.leadership.on(Event::LogRead { term, last_epoch });
             }
             Call::Commit { term, .. } | Call::Mark { term } => self.fail(i, term, Failure::Fenced),
@@ -488,7 +487,7 @@ impl World {
                 term
             }
             Call::Mark { term } => term,
-            Call::Init { .. } | Call::Send(_) => return None,
+            _ => return None,
         };
         self.fail(i, term, Failure::TimedOut);
         Some(())
