@@ -101,7 +101,10 @@ fn the_example_files_pass() {
 fn what_is_commented_out_in_an_example_passes() {
     let text = include_str!("../config/partition-autoscaler.properties").replace("\n#", "\n");
     let settings: Vec<&str> = text.lines().filter(|line| line.contains('=') && !line.contains(' ')).collect();
-    let text = settings.join("\n").replace("/run/secrets/kafka-password", "password");
+    let text = settings
+        .join("\n")
+        .replace("/run/secrets/kafka-password", "password")
+        .replace("/run/secrets/autoscaler-token", "password");
     let directory = directory("shop.properties", text);
     std::fs::write(directory.path().join("password"), "x\n").unwrap();
     let output = run(directory.path(), &["config", "check", "--config", "shop.properties"], &[]);
