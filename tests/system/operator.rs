@@ -124,7 +124,7 @@ pub fn assert_quiet(sidecar: &Sidecar, application_id: &str) {
 pub fn assert_history_is_told(status: &Value, logged: impl Fn(&str) -> bool) {
     let history = status["history"].as_array().expect("a list");
     let events: Vec<&str> = history.iter().filter_map(|entry| entry["event"].as_str()).collect();
-    assert_eq!(events, ["steady", "topic-grew", "expanding", "expanded", "settling", "steady"]);
+    assert_eq!(events, ["leading", "steady", "topic-grew", "expanding", "expanded", "settling", "steady"]);
     for entry in history {
         assert!(logged(entry["message"].as_str().expect("a text")), "{entry}");
     }

@@ -190,7 +190,9 @@ impl LogReader {
     /// Gives back what was read since.
     fn back_to(&mut self, start: Option<i64>, error: LogError) -> LogError {
         self.next = start;
-        self.assign().map_or_else(LogError::Other, |()| error)
+        // Not at once: librdkafka aborts the process when a partition is assigned anew while a denied one is still being stopped.
+        self.assigned = false;
+        error
     }
 
     fn step(&mut self, wait: Duration) -> Result<Step, LogError> {
