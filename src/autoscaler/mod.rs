@@ -3,6 +3,8 @@
 mod backoff;
 pub mod counts;
 pub mod driver;
+#[cfg(test)]
+mod driver_tests;
 mod lead;
 pub mod machine;
 pub mod state;
