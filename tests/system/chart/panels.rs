@@ -67,8 +67,33 @@ const PANELS: &[(&str, &[(&str, Shows)])] = &[
     ("Time of an observation", &[("charted median", MoreThanZero), ("charted 99 %", MoreThanZero)]),
     ("Errors", &[]),
     ("Throttled", &[("charted", Is(0.0))]),
+    ("Age of the last look at the group", &[("charted", Something)]),
+    ("Epoch", &[("charted", MoreThanZero)]),
+    ("Changes of leader", &[("charted leading", Something), ("charted following", Is(0.0))]),
+    (
+        "Acting put off",
+        &[
+            ("charted fenced", Something),
+            ("charted not_member", Something),
+            ("charted timed_out", Something),
+            ("charted other", Something),
+        ],
+    ),
+    (
+        "Records passed over",
+        &[
+            ("charted not_a_key", Is(0.0)),
+            ("charted unknown_version", Is(0.0)),
+            ("charted unknown_type", Is(0.0)),
+            ("charted malformed", Is(0.0)),
+            ("charted too_long", Is(0.0)),
+            ("charted too_many", Is(0.0)),
+        ],
+    ),
     ("Memory", &[("pod-0", MoreThanZero), ("pod-1", MoreThanZero)]),
     ("Processor", &[("pod-0", Something), ("pod-1", Something)]),
+    ("Configuration in order", &[("pod-0", Is(1.0)), ("pod-1", Is(1.0))]),
+    ("Age of the configuration", &[("pod-0", Something), ("pod-1", Something)]),
     ("Versions", &[(env!("CARGO_PKG_VERSION"), Is(2.0))]),
 ];
 
