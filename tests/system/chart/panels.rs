@@ -69,7 +69,7 @@ const PANELS: &[(&str, &[(&str, Shows)])] = &[
     ("Throttled", &[("charted", Is(0.0))]),
     ("Age of the last look at the group", &[("charted", Something)]),
     ("Epoch", &[("charted", MoreThanZero)]),
-    ("Changes of leader", &[("charted leading", Something), ("charted following", Is(0.0))]),
+    ("Changes of leader", &[("charted leading", Something), ("charted following", Something)]),
     (
         "Acting put off",
         &[
