@@ -75,11 +75,14 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         let seen = loop {
             let started = Instant::now();
             let answer = driver.cluster.describe_topics(&watch.names, READ_TIMEOUT);
+            if let Err(error) = &answer
+                && needs_a_person(error.class)
+            {
+                return Err(Begun::Ended(Ended::Refused(error.clone())));
+            }
             driver.reporter.observed(driver.now(), started.elapsed(), &answer);
-            match answer {
-                Ok(seen) => break seen,
-                Err(error) if needs_a_person(error.class) => return Err(Begun::Ended(Ended::Refused(error))),
-                Err(_) => {}
+            if let Ok(seen) = answer {
+                break seen;
             }
             let until = driver.now().saturating_add(driver.setup.rules.poll_interval);
             while let Some(control) = driver.told_before(until) {

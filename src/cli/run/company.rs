@@ -43,7 +43,7 @@ pub fn refuse(settings: &Settings) -> Result<(), KafkaError> {
     let mut client = crate::kafka::Client::connect(&settings.bootstrap_servers, &settings.kafka, &name)?;
     match client.describe_group(&name, live::TIMEOUT) {
         Ok(group) if group.as_ref().is_none_or(|group| group.members.is_empty()) => Ok(()),
-        Err(error) if error.class == ErrorClass::Authorization => Ok(()),
+        Err(error) if matches!(error.class, ErrorClass::Authorization | ErrorClass::TooOld) => Ok(()), // the observation will tell
         Err(error) => Err(error),
         Ok(_) => Err(KafkaError::new(
             ErrorClass::Config,

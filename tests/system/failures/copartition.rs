@@ -51,7 +51,7 @@ fn a_sibling_that_never_grows_is_one_failure_and_no_end() {
         "{failed}"
     );
     let events: Vec<&str> = failed["history"].as_array().unwrap().iter().filter_map(|entry| entry["event"].as_str()).collect();
-    assert_eq!(events, ["steady", "topic-grew", "waiting", "failed"]);
+    assert_eq!(events, ["leading", "steady", "topic-grew", "waiting", "failed"]);
     assert_eq!(shop.settled_requests(), []);
     assert_eq!(failures(&sidecar), 1);
 
