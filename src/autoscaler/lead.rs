@@ -263,7 +263,8 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         let mut names = self.watch.names.clone();
         names.extend(self.office.topic().map(str::to_owned));
         let started = Instant::now();
-        let mut answer = self.driver.cluster.describe_topics(&names, READ_TIMEOUT);
+        let within = self.read_timeout();
+        let mut answer = self.driver.cluster.describe_topics(&names, within);
         let now = self.driver.now();
         if let (Ok(seen), Some(own)) = (&mut answer, self.office.topic())
             && let Some(TopicState::Present { id, partitions }) = seen.remove(own)
@@ -342,6 +343,14 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         }
     }
 
+    /// Bound of a request that reads: it ends before the session does, so that a leader without a connection knows in time that it
+    /// leads no more.
+    fn read_timeout(&self) -> Duration {
+        const LEAST: Duration = Duration::from_secs(1);
+        let left = self.office.may_send(self.driver.now(), self.model).unwrap_or_default();
+        READ_TIMEOUT.min(left.saturating_sub(LEAST)).max(LEAST)
+    }
+
     /// Whether it was time to look.
     fn look_at_group(&mut self) -> bool {
         let now = self.driver.now();
@@ -357,7 +366,8 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             return false;
         }
         self.next_group = now.saturating_add(if settling { GROUP_PACE_SETTLING } else { GROUP_PACE });
-        match self.driver.cluster.describe_group(&self.driver.setup.application_id, READ_TIMEOUT) {
+        let within = self.read_timeout();
+        match self.driver.cluster.describe_group(&self.driver.setup.application_id, within) {
             Ok(group) => {
                 let tasks = settled_tasks(group.as_ref());
                 self.driver.reporter.group(Ok(group.as_ref()), tasks.as_ref());
