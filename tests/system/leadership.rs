@@ -209,12 +209,12 @@ fn a_request_changes_settings_until_the_files_change() {
 
 #[test]
 fn a_sidecar_without_election_refuses_company() {
-    let stage = stage("alone");
+    let stage = stage("company");
     let elected = sidecar(&stage, &[KAFKA]).start();
     wait_application(&elected, "a leader", leads);
     let alone = sidecar(&stage, &[]).start();
     assert_eq!(alone.wait_exit().code(), Some(2));
-    alone.wait_log("error: another sidecar of alone with leader.election=kafka is at work");
+    alone.wait_log("error: another sidecar of company with leader.election=kafka is at work");
     elected.process().terminate();
     elected.wait_exit();
     wait_state(&sidecar(&stage, &[]).start(), "Steady");
