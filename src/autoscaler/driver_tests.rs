@@ -16,7 +16,7 @@ use crate::coordinator::office::{Alone, Office, Standing};
 use crate::coordinator::{Failure, Fingerprint, Memory, Refusal};
 use crate::kafka::group_bytes::Tasks;
 use crate::kafka::memory::Memory as Kafka;
-use crate::kafka::port::{Group, KafkaError, Observation, Reply, TopicId};
+use crate::kafka::port::{Group, KafkaError, Observation, Reply};
 use crate::plan::partitioner::Keys;
 use crate::plan::{Planner, Question};
 
@@ -99,25 +99,9 @@ impl Office for Desk {
         true
     }
 
-    fn troubles(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn ailments(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn topic(&self) -> Option<&str> {
-        None
-    }
-
-    fn saw(&mut self, _: Option<TopicId>, _: u32) {}
-
     fn failures(&self) -> &BTreeMap<Failure, u64> {
         self.alone.failures()
     }
-
-    fn close(&mut self) {}
 }
 
 /// A running loop.

@@ -49,17 +49,23 @@ pub trait Office: Send {
     /// Changes the memory, if this sidecar leads. Tells whether it did; if not, it is to be tried again.
     fn remember(&mut self, now: Duration, change: &mut dyn FnMut(&mut Memory, u64)) -> bool;
     /// What went wrong since the last call, a sentence each, told once.
-    fn troubles(&mut self) -> Vec<String>;
+    fn troubles(&mut self) -> Vec<String> {
+        Vec::new()
+    }
     /// What is wrong at present, a sentence each.
-    fn ailments(&self) -> Vec<String>;
+    fn ailments(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The topic that the memory is in, to be looked at together with the others.
-    fn topic(&self) -> Option<&str>;
+    fn topic(&self) -> Option<&str> {
+        None
+    }
     /// The topic of the memory as it was just seen.
-    fn saw(&mut self, id: Option<TopicId>, partitions: u32);
+    fn saw(&mut self, _id: Option<TopicId>, _partitions: u32) {}
     /// How often Kafka did not take what was to be remembered, by kind, since the start.
     fn failures(&self) -> &BTreeMap<Failure, u64>;
     /// Gives the office up in good order.
-    fn close(&mut self);
+    fn close(&mut self) {}
 }
 
 /// The only sidecar of its application (`leader.election=none`): always leads, and remembers only while it lives.
@@ -91,25 +97,9 @@ impl Office for Alone {
         true
     }
 
-    fn troubles(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn ailments(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn topic(&self) -> Option<&str> {
-        None
-    }
-
-    fn saw(&mut self, _id: Option<TopicId>, _partitions: u32) {}
-
     fn failures(&self) -> &BTreeMap<Failure, u64> {
         &self.failures
     }
-
-    fn close(&mut self) {}
 }
 
 /// What may be wrong, each for itself.
