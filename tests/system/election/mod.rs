@@ -10,7 +10,7 @@ mod topic;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kit::wait::{self, PATIENCE};
-use kit::{Cluster, Sidecar};
+use kit::{App, Cluster, Sidecar};
 use serde_json::Value;
 
 use crate::stage::{BINARY, Stage};
@@ -30,11 +30,12 @@ sources = ["k-repartition"]
 stores = ["st"]
 "#;
 
-/// The sidecars of an application of which only the topics exist. Each one calls itself differently, so the brokers' log tells
-/// who sent a request.
+/// The sidecars of an application. Each one calls itself differently, so the brokers' log tells who sent a request.
 struct Team<'a> {
     stage: Stage<'a>,
     keys: Vec<(String, String)>,
+    /// Of a real application; of the others only the topics exist, those of [`TOPOLOGY`].
+    description: Option<String>,
     sidecars: Vec<Member>,
     started: usize,
 }
@@ -59,7 +60,12 @@ impl<'a> Team<'a> {
         let stage = Stage::on(cluster, id);
         stage.create(&[("orders", 3)]);
         cluster.admin().create(&[(&stage.internal("k-repartition"), 3), (&stage.internal("st-changelog"), 3)]);
-        Self { stage, keys: Vec::new(), sidecars: Vec::new(), started: 0 }
+        Self { stage, keys: Vec::new(), description: None, sidecars: Vec::new(), started: 0 }
+    }
+
+    /// For an application that really runs; no sidecar does yet.
+    fn beside(stage: Stage<'a>, app: &App) -> Self {
+        Self { stage, keys: Vec::new(), description: Some(app.describe()), sidecars: Vec::new(), started: 0 }
     }
 
     /// Gives every sidecar that starts from now on this setting as well; the value is TOML.
@@ -72,8 +78,11 @@ impl<'a> Team<'a> {
     fn start(&mut self, count: usize) {
         for _ in 0..count {
             let client = format!("{}-{}", self.stage.id, self.started);
-            let sidecar = Sidecar::builder(BINARY).config(&self.config(&client, &[])).start();
-            self.sidecars.push(Member { sidecar, client });
+            let mut sidecar = Sidecar::builder(BINARY).config(&self.config(&client, &[]));
+            if let Some(description) = &self.description {
+                sidecar = sidecar.file("topology.txt", description);
+            }
+            self.sidecars.push(Member { sidecar: sidecar.start(), client });
             self.started += 1;
         }
     }
@@ -85,6 +94,9 @@ impl<'a> Team<'a> {
         all.extend(self.keys.iter().map(|(key, value)| (key.as_str(), value.as_str())));
         all.extend(keys);
         let settings = self.stage.config(&all);
+        if self.description.is_some() {
+            return settings;
+        }
         let settings: Vec<&str> = settings.lines().filter(|line| !line.starts_with("topology.")).collect();
         format!("{}\n{}", settings.join("\n"), TOPOLOGY.replace("ORDERS", &self.stage.topic("orders")))
     }
