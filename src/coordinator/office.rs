@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::memory::{Applied, Memory};
 use super::protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal};
 use super::records::{Change, Fingerprint, Origin, Row, StandingIntent};
+use crate::autoscaler::status::Time;
 use crate::kafka::coordination::{
     CommitError, Coordination, LogError, LogReader, LogRecord, Membership, MembershipEvent, SESSION, Writer, grown,
 };
@@ -17,7 +18,7 @@ use crate::pause_point;
 const RESERVE: Duration = Duration::from_secs(2);
 /// Bound of reading what earlier leaders wrote.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bound of each request while the topic is looked at.
+/// Bound of a look at the topic.
 const TOPIC_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long leaving the group may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -38,7 +39,7 @@ pub enum Standing {
 
 /// What the loop asks before it acts, and tells afterwards.
 pub trait Office: Send {
-    /// Brings the office up to date. Every call in it is bounded; while leading it is a look at the lease.
+    /// Brings the office up to date. Every call in it is bounded; while leading under the same model it is a look at the lease.
     fn turn(&mut self, now: Duration, model: Fingerprint) -> Standing;
     /// Follows the memory for this long. Tells whether anything changed.
     fn watch(&mut self, wait: Duration) -> bool;
@@ -68,7 +69,7 @@ pub trait Office: Send {
     fn close(&mut self) {}
 }
 
-/// The only sidecar of its application (`leader.election=none`): always leads, and remembers only while it lives.
+/// The only sidecar of its application (`leader.election=none`): always leads, and has nobody to remember anything for.
 #[derive(Default)]
 pub struct Alone {
     memory: Memory,
@@ -218,6 +219,7 @@ impl Elected {
     fn read_failed(&mut self, error: &LogError) {
         self.trouble(Part::Reading, error.to_string());
         if *error == LogError::Restarted {
+            self.well(Part::Records); // those were in the topic before
             let before = std::mem::take(&mut self.memory);
             if before.last_epoch() > 0 {
                 self.rescued = before;
@@ -233,7 +235,12 @@ impl Elected {
     /// Creates the topic if it is gone.
     fn look_at_topic(&mut self) {
         match self.coordination.ensure_topic(TOPIC_TIMEOUT) {
-            Ok(topic) => self.saw(topic.id, 1),
+            Ok(topic) => {
+                self.well(Part::Topic);
+                if let Some(id) = topic.id {
+                    let _ = self.reader.confirm(id); // it begins anew in any case
+                }
+            }
             Err(error) => self.trouble(Part::Topic, error.message),
         }
     }
@@ -258,12 +265,13 @@ impl Elected {
         let Some(group) = self.membership.as_ref().and_then(|member| member.lease().group_metadata(term)) else {
             return Err(Failure::NotMember);
         };
-        self.origin.timestamp = milliseconds();
+        self.origin.timestamp = Time(SystemTime::now()).milliseconds();
         let records: Vec<_> = changes.iter().map(|change| change.encode(&self.origin)).collect();
         match writer.commit(&records, Some(&group), within) {
             Ok(offset) => {
                 self.well(Part::Writing);
                 if self.memory.read_to().is_some_and(|read| offset <= read) {
+                    self.reader.begin_anew();
                     self.read_failed(&LogError::Restarted);
                     return Err(Failure::Other);
                 }
@@ -416,7 +424,7 @@ impl Office for Elected {
         let held = self.held().filter(|held| held.term == term);
         let Some(within) = held.map(|held| (held.renewed + SESSION).saturating_sub(now)) else { return false };
         let mut wanted = self.memory.clone();
-        change(&mut wanted, milliseconds());
+        change(&mut wanted, Time(SystemTime::now()).milliseconds());
         let changes = self.memory.diff(&wanted);
         if changes.is_empty() {
             return true;
@@ -475,10 +483,4 @@ fn failure(error: &CommitError) -> Failure {
         CommitError::TimedOut => Failure::TimedOut,
         CommitError::Denied(_) | CommitError::Other(_) => Failure::Other,
     }
-}
-
-/// Milliseconds since 1970.
-fn milliseconds() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -33,6 +33,7 @@ const OWNED: &[(&str, &str)] = &[
     ("allow.auto.create.topics", "asking for a topic must never create it"),
     ("log.queue", "the log lines go to the program's own log"),
     ("enabled_events", "the program chooses what it hears"),
+    ("group.instance.id", "the sidecars of one configuration would throw one another out of the group that elects their leader"),
     ("statistics.interval.ms", "the statistics of librdkafka are not read; the program has metrics of its own"),
 ];
 

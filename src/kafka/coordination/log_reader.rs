@@ -237,6 +237,11 @@ impl LogReader {
         }
     }
 
+    /// Forgets how far it has read: the topic is known to be another one.
+    pub fn begin_anew(&mut self) {
+        let _ = self.restart();
+    }
+
     fn restart(&mut self) -> Result<(), LogError> {
         self.next = None;
         self.position.set(0);
