@@ -140,7 +140,7 @@ pub const TABLE: &[Key] = &[
         example: "500ms",
         reload: Reload::Running,
         help: "How often the partition counts are read. The shorter, the more likely the internal topics have grown before the \
-               application looks.",
+               application looks. The alerts of the chart expect it well below a minute.",
         ..KEY
     },
     Key {
@@ -168,7 +168,7 @@ pub const TABLE: &[Key] = &[
         default: Some("warn"),
         example: "enforce",
         help: "Whether to look if growing an input moves keys away from their state: warn says so and goes on, enforce blocks \
-               stateful subtopologies.",
+               stateful subtopologies. A change between these two counts at once.",
         ..KEY
     },
     Key {

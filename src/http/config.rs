@@ -1,4 +1,4 @@
-//! `/v1/config`: the settings in force, and their change in the running process.
+//! `/v1/config`: the settings, and their change in the running process.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

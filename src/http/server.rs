@@ -29,7 +29,7 @@ const INDEX: &str = "partition-autoscaler\n\n\
     /readyz     200 once every application is watched, with details\n\
     /v1/status  everything that is known of each application\n\
     /v1/plan    the latest decision for each application\n\
-    /v1/config  the settings in force; PUT changes some of them\n";
+    /v1/config  the settings; PUT changes some of them\n";
 
 /// Why the server cannot start, in one sentence.
 #[derive(Debug, thiserror::Error)]

@@ -24,7 +24,7 @@ struct State {
     /// Open latches by number, with what each waits for.
     missing: BTreeMap<u64, String>,
     latches: u64,
-    /// The settings in force, for programs.
+    /// The settings, for programs.
     config: Option<Value>,
     /// `None` = nothing can be changed by a request.
     remote: Option<Remote>,

@@ -61,6 +61,7 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
     };
     let metrics = Metrics::new().map_err(|error| Failure::failed(format!("the metrics cannot be registered: {error}")))?;
     let shared = Shared::new(metrics);
+    let started = all.clone();
     let applications = all.into_iter().map(Application::prepare).collect::<Result<Vec<_>, _>>()?;
     let mut changes = token.map(|token| shared.accept(token));
     let server = Server::start(&listen, shared.clone()).map_err(|error| Failure::usage(error.to_string()))?;
@@ -71,7 +72,7 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
         let workers: Vec<Worker> =
             applications.into_iter().map(|application| application.start(&shared, &ended)).collect::<Result<_, _>>()?;
         drop(ended);
-        let mut reload = reload::Reload::new(sources, log, shared.clone());
+        let mut reload = reload::Reload::new(sources, started, log, shared.clone());
         let mut left = workers.len();
         while left > 0 {
             tokio::select! {

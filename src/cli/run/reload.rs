@@ -20,6 +20,8 @@ const PACE: Duration = Duration::from_secs(1);
 /// The sources of the configuration, and what they said last.
 pub struct Reload {
     sources: Sources,
+    /// The settings that the process was started with.
+    started: Vec<Settings>,
     log: Level,
     shared: Shared,
     ticks: Interval,
@@ -27,13 +29,13 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// Watches the files of these sources from now on.
-    pub fn new(sources: Sources, log: Level, shared: Shared) -> Self {
+    /// Watches the files of these sources, from which these settings came, from now on.
+    pub fn new(sources: Sources, started: Vec<Settings>, log: Level, shared: Shared) -> Self {
         let mut ticks = interval(PACE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let seen = contents(&sources.files);
-        let this = Self { sources, log, shared, ticks, seen };
-        this.publish();
+        let this = Self { sources, started, log, shared, ticks, seen };
+        this.publish(&this.started);
         this
     }
 
@@ -98,14 +100,20 @@ impl Reload {
         if let Some(first) = all.first() {
             self.log.set(first.log_level);
         }
-        self.publish();
+        self.publish(&all);
         Ok(all)
     }
 
-    /// Shows what is in force.
-    fn publish(&self) {
+    /// Shows the settings, and which of them wait for the next start.
+    fn publish(&self, all: &[Settings]) {
         if let Ok(shown) = config::show(&self.sources) {
-            self.shared.publish_config(json!({"applications": config::json(&shown)}));
+            let mut applications = config::json(&shown);
+            for (application, settings) in applications.iter_mut().filter_map(Value::as_object_mut).zip(all) {
+                let old = self.started.iter().find(|old| old.application_id == settings.application_id);
+                let waiting = old.map(|old| at_next_start(old, settings)).unwrap_or_default();
+                application.insert("at_next_start".to_owned(), json!(waiting));
+            }
+            self.shared.publish_config(json!({"applications": applications}));
             self.shared.metrics().config_read(Some(SystemTime::now()));
         }
     }
