@@ -2,7 +2,7 @@
 //! machine, told to it as observations and replies.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "in a test a panic is the message")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use partition_autoscaler::autoscaler::machine::{Machine, Rules};
@@ -329,7 +329,7 @@ fn what_was_learned_outlives_a_statement_that_is_read_again() {
     let stated: BTreeMap<String, u32> = [("orders".to_owned(), 3)].into();
     let learned: BTreeMap<String, u32> = [("orders".to_owned(), 6)].into();
     let mut machine = Machine::new(rules(Duration::from_secs(900)), planner(&repartition, &[]), stated.clone());
-    machine = machine.knowing(learned, BTreeSet::new());
+    machine = machine.knowing(learned, BTreeMap::new());
     let counts = [("orders".to_owned(), 12), ("shop-k-repartition".to_owned(), 6)].into();
     let now = Duration::from_secs(1);
     machine.observed(now, &observation(&counts, 1));
@@ -563,4 +563,32 @@ fn what_the_operator_states_counts_where_the_memory_explains_nothing() {
     machine.observed(now, &observation(&counts, 1));
     let Command::Expand { targets } = machine.command(now) else { panic!("{:?}", machine.state()) };
     assert!(targets.values().all(|to| *to == 6), "{targets:?}");
+}
+
+#[test]
+fn a_topic_that_followed_and_was_made_anew_may_be_pinned() {
+    let repartition = ["shop-k-repartition".to_owned()];
+    let new = || Machine::new(rules(Duration::from_secs(900)), planner(&repartition, &[]), BTreeMap::new());
+    let counts: BTreeMap<String, u32> = [("orders".to_owned(), 3), ("shop-k-repartition".to_owned(), 3)].into();
+    let followers: BTreeMap<_, _> = [("shop-k-repartition".to_owned(), Some(TopicId(1)))].into();
+    let mut machine = new().knowing(BTreeMap::new(), followers.clone());
+    let mut now = Duration::from_secs(1);
+    machine.observed(now, &observation(&counts, 1));
+    assert_eq!(machine.followers(), followers);
+    now += Duration::from_millis(500);
+    machine.observed(now, &observation(&counts, 2));
+    assert_eq!(machine.followers(), BTreeMap::new());
+}
+
+#[test]
+fn a_leader_that_comes_while_the_group_settles_waits_for_it_too() {
+    let counts: BTreeMap<String, u32> = [("orders".to_owned(), 3), ("shop-k-repartition".to_owned(), 3)].into();
+    for (unsettled, state) in [(true, StateName::Settling), (false, StateName::Steady)] {
+        let machine = Machine::new(rules(Duration::ZERO), planner(&["shop-k-repartition".to_owned()], &[]), BTreeMap::new());
+        let mut machine = machine.unsettled(unsettled);
+        machine.observed(Duration::from_secs(1), &observation(&counts, 1));
+        assert_eq!(machine.state().name(), state);
+        machine.group_observed([("0".to_owned(), 3), ("1".to_owned(), 3)].into());
+        assert_eq!(machine.state(), &State::Steady);
+    }
 }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::autoscaler::backoff;
-use crate::autoscaler::lead::{Begun, Loop, assignor_error, model};
+use crate::autoscaler::lead::{Begun, Loop, Unwritten, assignor_error, model};
 use crate::autoscaler::machine::{Machine, Rules};
 use crate::autoscaler::state::Event;
-use crate::autoscaler::status::AssignorError;
+use crate::autoscaler::status::{AssignorError, HistoryEntry};
 use crate::autoscaler::words;
 use crate::config::settings::OnError;
 use crate::coordinator::office::{Office, Standing};
@@ -83,8 +83,8 @@ pub trait Report: Send {
     fn trouble(&mut self, message: &str);
     /// What is wrong with them at present; empty if nothing is.
     fn ailing(&mut self, ailments: Vec<String>);
-    /// Name and text of what has happened since the last call.
-    fn take_history(&mut self) -> Vec<(String, String)>;
+    /// What has happened since the last call.
+    fn take_history(&mut self) -> Vec<HistoryEntry>;
     /// The loop ends.
     fn ended(&mut self, ended: &Ended);
 }
@@ -132,12 +132,26 @@ pub struct Driver<C, R> {
     clock: Instant,
     /// The assignor error that is remembered was told before this sidecar came.
     inherited: bool,
+    /// The counts of the application were read once, so nothing is wrong that only a person can mend.
+    pub(super) seen_counts: bool,
+    /// What happened while this sidecar led and is not remembered yet.
+    pub(super) unwritten: Unwritten,
 }
 
 impl<C: Cluster, R: Report> Driver<C, R> {
     /// A loop that has not begun.
     pub fn new(cluster: C, setup: Setup, control: Receiver<Control>, reporter: R) -> Self {
-        Self { cluster, setup, control, reporter, keys: BTreeMap::new(), clock: Instant::now(), inherited: false }
+        Self {
+            cluster,
+            setup,
+            control,
+            reporter,
+            keys: BTreeMap::new(),
+            clock: Instant::now(),
+            inherited: false,
+            seen_counts: false,
+            unwritten: Unwritten::default(),
+        }
     }
 
     /// Works until it is told to stop, may not go on, or cannot.
@@ -145,21 +159,44 @@ impl<C: Cluster, R: Report> Driver<C, R> {
         if let Some(planner) = &self.setup.planner {
             self.reporter.topology(planner);
         }
-        let ended = match self.meet_cluster().and_then(|()| self.take_office()) {
-            Ok(mut office) => {
-                let ended = self.await_topology().map(|planner| self.serve(office.as_mut(), planner));
-                office.close();
-                ended.unwrap_or_else(|ended| ended)
-            }
-            Err(ended) => ended,
-        };
+        let ended = self.work();
         self.reporter.ended(&ended);
         ended
+    }
+
+    /// Joins the others only when it knows what to do: a leader without a topology would keep them from acting.
+    fn work(&mut self) -> Ended {
+        let ready = self.meet_cluster().and_then(|()| self.await_topology()).and_then(|planner| {
+            self.look_once(&planner)?;
+            Ok((self.take_office()?, planner))
+        });
+        match ready {
+            Ok((mut office, planner)) => {
+                let ended = self.serve(office.as_mut(), planner);
+                office.close();
+                ended
+            }
+            Err(ended) => ended,
+        }
+    }
+
+    /// Whether this sidecar may see the topics: what only a person can mend is found out now and not when it has to lead.
+    fn look_once(&mut self, planner: &Planner) -> Result<(), Ended> {
+        let names: Vec<String> = planner.watched().names.into_iter().collect();
+        match self.cluster.describe_topics(&names, READ_TIMEOUT) {
+            Ok(_) => self.seen_counts = true,
+            Err(error) if needs_a_person(error.class) => return Err(Ended::Refused(error)),
+            Err(_) => {} // tried again by whoever leads
+        }
+        Ok(())
     }
 
     /// Follows and leads in turn.
     fn serve(&mut self, office: &mut dyn Office, mut planner: Planner) -> Ended {
         self.inherited = true;
+        if let Some(later) = self.setup.planner.take() {
+            planner = later; // it came while the office was taken
+        }
         loop {
             if let Err(ended) = self.follow(office, &mut planner) {
                 return ended;
@@ -173,6 +210,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
                 Err(Begun::Lost(same)) => planner = *same,
                 Err(Begun::Ended(ended)) => return ended,
             }
+            self.unwritten.history.extend(self.reporter.take_history());
             self.reporter.following(office.memory(), self.setup.rules.enabled);
         }
     }

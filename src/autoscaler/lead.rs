@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use crate::autoscaler::driver::{Control, Driver, Ended, READ_TIMEOUT, Report, needs_a_person};
 use crate::autoscaler::machine::{Machine, Rules};
 use crate::autoscaler::state::{Command, Event, State};
-use crate::autoscaler::status::AssignorError;
+use crate::autoscaler::status::{AssignorError, HistoryEntry, StateName};
 use crate::autoscaler::words;
 use crate::config::settings::OnError;
-use crate::coordinator::Memory;
 use crate::coordinator::office::{Office, Standing};
 use crate::coordinator::records::{Baseline, Fingerprint, Intent, Key, Kind, Outcome, Row, Verdict};
+use crate::coordinator::{Memory, view};
 use crate::kafka::group_bytes::{self, Tasks};
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, TopicError, TopicId, TopicState};
 use crate::pause_point;
@@ -23,6 +23,8 @@ const EXPAND_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often the group is looked at while it has to take up new partitions, and otherwise.
 const GROUP_PACE_SETTLING: Duration = Duration::from_millis(500);
 const GROUP_PACE: Duration = Duration::from_secs(30);
+/// How often it looks whether it still leads, however long the poll interval is.
+const TURN_PACE: Duration = Duration::from_millis(500);
 /// How long to wait before what could not be written is written again.
 const REWRITE_PACE: Duration = Duration::from_secs(1);
 /// How often all topics are listed, for pattern sources only; in between, topics are asked for by name.
@@ -50,13 +52,30 @@ pub(super) struct Loop<'a, C, R> {
     watch: Watch,
     next_group: Duration,
     rehearsed: bool,
-    /// Something happened that is not remembered yet.
+    /// Something is different from what is remembered.
     unwritten: bool,
-    /// Of it, what belongs into the history.
-    history: Vec<(String, String)>,
     /// Not before this moment it is tried again to write.
     next_write: Duration,
-    ended_plan: Option<(Decision, Verdict, BTreeMap<String, TopicError>, Duration)>,
+}
+
+/// What happened while a sidecar led and is not remembered yet: it outlives a write that costs the leadership.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    /// For the history.
+    pub(super) history: Vec<HistoryEntry>,
+    plans: Vec<EndedPlan>,
+}
+
+/// A plan that came to its end.
+struct EndedPlan {
+    epoch: u64,
+    fingerprint: Fingerprint,
+    mismatch: String,
+    targets: BTreeMap<String, u32>,
+    topic_ids: BTreeMap<String, TopicId>,
+    result: Verdict,
+    errors: BTreeMap<String, TopicError>,
+    took: Duration,
 }
 
 /// Why leading did not begin.
@@ -76,12 +95,14 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             let started = Instant::now();
             let answer = driver.cluster.describe_topics(&watch.names, READ_TIMEOUT);
             if let Err(error) = &answer
+                && !driver.seen_counts
                 && needs_a_person(error.class)
             {
                 return Err(Begun::Ended(Ended::Refused(error.clone())));
             }
             driver.reporter.observed(driver.now(), started.elapsed(), &answer);
             if let Ok(seen) = answer {
+                driver.seen_counts = true;
                 break seen;
             }
             let until = driver.now().saturating_add(driver.setup.rules.poll_interval);
@@ -100,9 +121,10 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         let ids = topic_ids(&seen);
         let memory = office.memory();
         let learned_here = memory.get(&Key::Topology) == Some(&Row::Topology(topology(&planner)));
-        let mut machine = Machine::new(driver.setup.rules.clone(), planner, driver.setup.baseline.clone());
+        let unsettled = view::state(memory).is_some_and(|state| matches!(state.name, StateName::Expanding | StateName::Settling));
+        let mut machine = Machine::new(driver.setup.rules.clone(), planner, driver.setup.baseline.clone()).unsettled(unsettled);
         if learned_here {
-            machine = machine.knowing(memory.baseline(&ids), memory.not_pinned(&counts(&seen), &ids));
+            machine = machine.knowing(memory.baseline(&ids), memory.followers(&counts(&seen), &ids));
         }
         machine.keys_sampled(driver.now(), driver.keys.clone());
         machine.recount(memory.failures());
@@ -115,9 +137,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             next_group: Duration::ZERO,
             rehearsed: false,
             unwritten: true,
-            history: Vec::new(),
             next_write: Duration::ZERO,
-            ended_plan: None,
         })
     }
 
@@ -131,8 +151,9 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             if self.office.turn(self.driver.now(), self.model) != (Standing::Leads { begins: false }) {
                 return None;
             }
-            match self.machine.command(self.driver.now()) {
-                Command::Observe { at } => match self.driver.told_before(at) {
+            let now = self.driver.now();
+            match self.machine.command(now) {
+                Command::Observe { at } => match self.driver.told_before(at.min(now.saturating_add(TURN_PACE))) {
                     Some(Control::Stop) => return Some(Ended::Stopped),
                     Some(Control::Settings { rules, baseline, on_error }) => {
                         let now = self.driver.now();
@@ -151,6 +172,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
                         self.machine.keys_sampled(self.driver.now(), keys);
                     }
                     Some(Control::NoTopology(reason)) => self.driver.reporter.topology_failed(&reason),
+                    None if self.driver.now() < at => {} // only a look at the office
                     None => {
                         if let Some(refused) = self.observe() {
                             return Some(Ended::Refused(refused));
@@ -177,23 +199,22 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     fn tell(&mut self) {
         let now = self.driver.now();
         let mut events = self.machine.take_events();
-        for event in &events {
-            match event {
-                Event::Expanded { decision, took } => {
-                    self.ended_plan = Some((decision.clone(), Verdict::Expanded, BTreeMap::new(), *took));
-                }
-                Event::Entered(State::Failed { decision, errors }) => {
-                    self.ended_plan = Some((decision.clone(), Verdict::Failed, errors.clone(), self.driver.setup.rules.timeout));
-                }
-                _ => {}
-            }
-        }
         // one mismatch is one failure, however many leaders give it up
-        if self.machine.decision().is_some_and(|decision| self.office.memory().get(&Key::Failure(mismatch(decision))).is_some()) {
+        if self.machine.decision().is_some_and(|decision| self.is_counted(&self.mismatch(decision))) {
             let before = events.len();
             events.retain(|event| *event != Event::GaveUp);
             if events.len() < before {
                 self.machine.recount(self.office.memory().failures());
+            }
+        }
+        for event in &events {
+            match event {
+                Event::Expanded { decision, took } => self.ended(decision, Verdict::Expanded, &BTreeMap::new(), *took),
+                Event::Entered(State::Failed { decision, errors }) => {
+                    let took = self.driver.setup.rules.timeout;
+                    self.ended(decision, Verdict::Failed, errors, took);
+                }
+                _ => {}
             }
         }
         self.unwritten |= !events.is_empty();
@@ -201,8 +222,44 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         self.driver.tell_troubles(self.office);
     }
 
+    /// A plan has ended; its rows follow.
+    fn ended(&mut self, decision: &Decision, result: Verdict, errors: &BTreeMap<String, TopicError>, took: Duration) {
+        let targets: BTreeMap<_, _> = decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect();
+        let mut topic_ids = self.machine.counts().ids();
+        topic_ids.retain(|topic, _| targets.contains_key(topic));
+        let plan = EndedPlan {
+            epoch: self.office.memory().standing_intent().map_or(0, |standing| standing.epoch),
+            fingerprint: self.model,
+            mismatch: self.mismatch(decision),
+            targets,
+            topic_ids,
+            result,
+            errors: errors.clone(),
+            took,
+        };
+        self.driver.unwritten.plans.push(plan);
+    }
+
+    /// Identity of a mismatch: what of which topic would have to grow to what, or does not fit.
+    fn mismatch(&self, decision: &Decision) -> String {
+        let ids = self.machine.counts().ids();
+        let id = |topic: &String| ids.get(topic).map(ToString::to_string).unwrap_or_default();
+        let changes = decision.changes.iter().map(|change| format!("{}@{}={}", change.topic, id(&change.topic), change.to));
+        let conflicts = decision.conflicts.iter().map(|(topic, conflict)| format!("{topic}@{}!{}", id(topic), conflict.expected));
+        let parts: Vec<String> = changes.chain(conflicts).collect();
+        Fingerprint::of(parts.iter().map(String::as_str)).to_string()
+    }
+
+    fn is_counted(&self, mismatch: &str) -> bool {
+        let unwritten =
+            self.driver.unwritten.plans.iter().any(|plan| plan.result == Verdict::Failed && plan.mismatch == mismatch);
+        unwritten || self.office.memory().get(&Key::Failure(mismatch.to_owned())).is_some()
+    }
+
+    /// The first request of a plan is on its way, or was accepted and is being verified.
     fn request_is_due(&self) -> bool {
-        matches!(self.machine.state(), State::Expanding(expansion) if expansion.errors.is_empty())
+        matches!(self.machine.state(), State::Expanding(expansion)
+            if expansion.errors.is_empty() && expansion.request_error.is_none() && expansion.attempts < 2)
     }
 
     /// Writes down what has happened, but never while a request is due: the record of a reaction follows it.
@@ -214,43 +271,26 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         if now < self.next_write {
             return;
         }
-        let (machine, model) = (&self.machine, self.model);
-        let ids = machine.counts().ids();
-        self.history.extend(self.driver.reporter.take_history());
-        let (history, ended) = (&self.history, &self.ended_plan);
-        let enabled = machine.enabled();
+        let machine = &self.machine;
+        self.driver.unwritten.history.extend(self.driver.reporter.take_history());
+        self.driver.unwritten.trim();
+        let unwritten = &self.driver.unwritten;
         let written = self.office.remember(now, &mut |memory, at| {
-            remember(memory, at, machine, &ids);
-            for (event, message) in history {
-                memory.add_history(at, event, message);
+            if machine.decision().is_some() {
+                remember(memory, at, machine);
             }
+            let enabled = machine.enabled();
             if !matches!(memory.get(&Key::Flag), Some(Row::Flag { enabled: known, .. }) if *known == enabled) {
                 memory.set(Row::Flag { enabled, since: at });
             }
-            if let Some((decision, result, errors, took)) = ended {
-                let epoch = memory.standing_intent().map_or(0, |standing| standing.epoch);
-                let targets: BTreeMap<_, _> = decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect();
-                let topic_ids =
-                    ids.iter().filter(|(topic, _)| targets.contains_key(*topic)).map(|(topic, id)| (topic.clone(), *id));
-                let topic_ids = topic_ids.collect();
-                memory.set(Row::Intent(Intent { kind: Kind::Reaction, epoch, fingerprint: model, targets, topic_ids }));
-                let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                memory.set(Row::Outcome(Outcome {
-                    kind: Kind::Reaction,
-                    epoch,
-                    result: *result,
-                    errors: errors.clone(),
-                    took_ms,
-                }));
-                if *result == Verdict::Failed {
-                    memory.count_failure(&mismatch(decision), at);
-                }
+            unwritten.put_into(memory, at);
+            if matches!(machine.state(), State::Steady | State::Settling { .. } | State::Disabled { .. }) {
+                memory.close_failures();
             }
         });
         if written {
             self.unwritten = false;
-            self.history.clear();
-            self.ended_plan = None;
+            self.driver.unwritten = Unwritten::default();
         } else {
             self.next_write = now.saturating_add(REWRITE_PACE);
         }
@@ -272,8 +312,8 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
             self.office.saw(id, partitions);
         }
         if let Err(error) = &answer
+            && !self.driver.seen_counts
             && needs_a_person(error.class)
-            && matches!(self.machine.state(), State::Starting)
         {
             return Some(error.clone());
         }
@@ -328,6 +368,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         self.driver.reporter.topology(&planner);
         self.watch = Watch::of(&planner);
         self.rehearsed = false;
+        self.unwritten = true; // what is remembered was learned with another topology
         let names: BTreeSet<String> = self.watch.names.iter().cloned().collect();
         self.model = model(&planner, &self.driver.setup.rules);
         self.machine.change_topology(self.driver.now(), planner, &names);
@@ -381,6 +422,44 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     }
 }
 
+impl Unwritten {
+    /// The latest are kept: the topic may refuse everything for a long time.
+    fn trim(&mut self) {
+        const KEPT: usize = 100;
+        self.history.drain(..self.history.len().saturating_sub(KEPT));
+        self.plans.drain(..self.plans.len().saturating_sub(KEPT));
+    }
+
+    fn put_into(&self, memory: &mut Memory, at: u64) {
+        for entry in &self.history {
+            memory.add_history(entry.at.milliseconds(), &entry.event, &entry.message);
+        }
+        for plan in &self.plans {
+            let EndedPlan { epoch, fingerprint, targets, topic_ids, result, errors, took, mismatch } = plan;
+            if *result == Verdict::Failed {
+                memory.count_failure(mismatch, at);
+            }
+            if memory.outcome(Kind::Reaction).is_some_and(|later| later.epoch > *epoch) {
+                continue; // another leader came between
+            }
+            memory.set(Row::Intent(Intent {
+                kind: Kind::Reaction,
+                epoch: *epoch,
+                fingerprint: *fingerprint,
+                targets: targets.clone(),
+                topic_ids: topic_ids.clone(),
+            }));
+            memory.set(Row::Outcome(Outcome {
+                kind: Kind::Reaction,
+                epoch: *epoch,
+                result: *result,
+                errors: errors.clone(),
+                took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            }));
+        }
+    }
+}
+
 /// The topology that a baseline is learned with.
 fn topology(planner: &Planner) -> Fingerprint {
     Fingerprint::of([planner.shape().as_str()])
@@ -389,14 +468,6 @@ fn topology(planner: &Planner) -> Fingerprint {
 /// Everything that targets are planned with beside the counts.
 pub(super) fn model(planner: &Planner, rules: &Rules) -> Fingerprint {
     Fingerprint::of([planner.identity().as_str(), &rules.max_new_partitions.to_string()])
-}
-
-/// Identity of a mismatch: what would have to grow to what, or what does not fit.
-fn mismatch(decision: &Decision) -> String {
-    let changes = decision.changes.iter().map(|change| format!("{}={}", change.topic, change.to));
-    let conflicts = decision.conflicts.iter().map(|(topic, conflict)| format!("{topic}!{}", conflict.expected));
-    let parts: Vec<String> = changes.chain(conflicts).collect();
-    Fingerprint::of(parts.iter().map(String::as_str)).to_string()
 }
 
 fn topic_ids(seen: &Observation) -> BTreeMap<String, TopicId> {
@@ -423,7 +494,8 @@ pub(super) fn assignor_error(memory: &Memory) -> AssignorError {
 }
 
 /// Puts down where the machine stands.
-fn remember(memory: &mut Memory, at: u64, machine: &Machine, ids: &BTreeMap<String, TopicId>) {
+fn remember(memory: &mut Memory, at: u64, machine: &Machine) {
+    let ids = machine.counts().ids();
     let learned_here = Row::Topology(topology(machine.planner()));
     if memory.get(&Key::Topology) != Some(&learned_here) {
         memory.forget_topology();
@@ -440,9 +512,7 @@ fn remember(memory: &mut Memory, at: u64, machine: &Machine, ids: &BTreeMap<Stri
             memory.set(Row::RepartitionCount { id: ids.get(&topic).copied(), topic, partitions });
         }
     }
-    for topic in machine.knowledge().not_pinned {
-        memory.set(Row::FollowsInput { topic });
-    }
+    memory.set_followers(machine.followers());
     let (name, details) = (machine.state().name(), words::state(machine.state(), machine));
     let known = memory.get(&Key::State);
     if !matches!(known, Some(Row::State { name: old, details: said, .. }) if *old == name && *said == details) {

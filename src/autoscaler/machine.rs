@@ -11,7 +11,7 @@ use crate::autoscaler::counts::{Counts, News};
 use crate::autoscaler::state::{Command, Event, Expansion, State};
 use crate::autoscaler::status::AssignorError;
 use crate::config::settings::StaticCheck;
-use crate::kafka::port::{KafkaError, Observation, Reply, TopicError};
+use crate::kafka::port::{KafkaError, Observation, Reply, TopicError, TopicId};
 use crate::plan::partitioner::Keys;
 use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict, Warning};
 
@@ -53,8 +53,10 @@ pub struct Machine {
     baseline: BTreeMap<String, u32>,
     /// What the operator stated last, so that reading the same again does not bring back what was outlived.
     stated: BTreeMap<String, u32>,
-    /// Repartition topics that followed an input once.
-    not_pinned: BTreeSet<String>,
+    /// Repartition topics that followed an input once, and which topics those were.
+    followers: BTreeMap<String, Option<TopicId>>,
+    /// The leader before did not see the group take up the new partitions.
+    unsettled: bool,
     /// How the keys of topics are spread, as far as they were sampled.
     keys: BTreeMap<String, Keys>,
     /// The latest decision, whatever the state.
@@ -85,7 +87,8 @@ impl Machine {
             state: State::Starting,
             stated: baseline.clone(),
             baseline,
-            not_pinned: BTreeSet::new(),
+            followers: BTreeMap::new(),
+            unsettled: false,
             keys: BTreeMap::new(),
             decision: None,
             recreated: BTreeSet::new(),
@@ -101,10 +104,16 @@ impl Machine {
     }
 
     /// The same, with what earlier leaders learned: input counts at which everything fitted last, which outlive what the operator
-    /// stated before, and repartition topics that followed an input.
-    pub fn knowing(mut self, baseline: BTreeMap<String, u32>, not_pinned: BTreeSet<String>) -> Self {
+    /// stated before, and repartition topics that followed an input, with their ids.
+    pub fn knowing(mut self, baseline: BTreeMap<String, u32>, followers: BTreeMap<String, Option<TopicId>>) -> Self {
         self.baseline.extend(baseline);
-        self.not_pinned = not_pinned;
+        self.followers = followers;
+        self
+    }
+
+    /// The same, after a leader that did not see the group take up new partitions.
+    pub fn unsettled(mut self, unsettled: bool) -> Self {
+        self.unsettled = unsettled;
         self
     }
 
@@ -145,7 +154,16 @@ impl Machine {
 
     /// What the planner is told beside topology, baseline and counts.
     pub fn knowledge(&self) -> Knowledge {
-        Knowledge { max_new_partitions: self.rules.max_new_partitions, not_pinned: self.not_pinned.clone() }
+        let not_pinned = self.followers().into_keys().collect();
+        Knowledge { max_new_partitions: self.rules.max_new_partitions, not_pinned }
+    }
+
+    /// Repartition topics that followed an input once, with their ids where they are known. A topic that was made anew may be
+    /// pinned, whatever the one before was.
+    pub fn followers(&self) -> BTreeMap<String, Option<TopicId>> {
+        let ids = self.counts.ids();
+        let same = |topic: &String, id: &Option<TopicId>| id.zip(ids.get(topic).copied()).is_none_or(|(then, now)| then == now);
+        self.followers.iter().filter(|(topic, id)| same(topic, id)).map(|(topic, id)| (topic.clone(), *id)).collect()
     }
 
     /// `partition.autoscaling.enabled`, as it is in force.
@@ -204,13 +222,14 @@ impl Machine {
         let inputs = self.planner.inputs(&partitions);
         let mut inputs_changed = self.postponed.take().unwrap_or(false);
         let planned = self.planned_growth();
+        let mut followed = Vec::new();
         for item in news {
             if matches!(item, News::Recreated { .. } | News::Gone { .. }) {
                 self.baseline.remove(item.topic());
                 self.recreated.insert(item.topic().to_owned());
             }
             if matches!(item, News::Grew { .. }) && !inputs.contains_key(item.topic()) {
-                self.not_pinned.insert(item.topic().to_owned()); // an explicit count does not change
+                followed.push(item.topic().to_owned()); // an explicit count does not change
             }
             inputs_changed |= inputs.contains_key(item.topic());
             let is_planned = matches!(&item, News::Grew { topic, to, .. } if planned.get(topic) == Some(to));
@@ -218,6 +237,7 @@ impl Machine {
                 self.events.push(Event::News(item));
             }
         }
+        self.learn_followers(followed);
         let unreadable: Vec<&str> = self.counts.unreadable().map(|(topic, _)| topic.as_str()).collect();
         if unreadable.iter().any(|topic| !self.planner.is_ruled_out(topic, &partitions)) {
             self.postponed = Some(inputs_changed); // an unknown count is neither zero nor missing
@@ -318,6 +338,9 @@ impl Machine {
 
     /// Another topology of the same application; `watched` are the topics that matter from now on.
     pub fn change_topology(&mut self, now: Duration, planner: Planner, watched: &BTreeSet<String>) {
+        if planner.shape() != self.planner.shape() {
+            self.followers.clear(); // its author may have pinned what followed before
+        }
         self.planner = planner;
         self.counts.retain(watched);
         self.decision = None;
@@ -443,9 +466,10 @@ impl Machine {
     fn everything_fits(&mut self, now: Duration, before: Option<&Decision>, decision: &Decision) {
         if let State::Expanding(expansion) = &self.state {
             let grown = expansion.decision.changes.iter().filter(|change| change.role == Role::Repartition);
-            self.not_pinned.extend(grown.map(|change| change.topic.clone()));
+            let grown: Vec<String> = grown.map(|change| change.topic.clone()).collect();
             let done = Event::Expanded { decision: expansion.decision.clone(), took: now.saturating_sub(expansion.started) };
             self.events.push(done);
+            self.learn_followers(grown);
         }
         self.baseline = self.planner.inputs(&self.counts.partitions());
         self.mismatch_since = None;
@@ -456,10 +480,19 @@ impl Machine {
         match &self.state {
             State::Steady if !tasks_change => {}
             State::Settling { .. } if !tasks_change => {}
-            State::Starting => self.enter(State::Steady),
+            State::Starting if !self.unsettled => self.enter(State::Steady),
+            State::Starting => self.enter(State::Settling { since: now }),
             _ if expanding || tasks_change || self.unsettled_tasks(decision) => self.enter(State::Settling { since: now }),
             _ => self.enter(State::Steady),
         }
+    }
+
+    fn learn_followers(&mut self, topics: Vec<String>) {
+        let ids = self.counts.ids();
+        self.followers.extend(topics.into_iter().map(|topic| {
+            let id = ids.get(&topic).copied();
+            (topic, id)
+        }));
     }
 
     /// The group is known to have other task counts than it should.

@@ -35,7 +35,8 @@ pub struct ApplicationStatus {
     pub topic_errors: BTreeMap<String, TopicError>,
     /// What the leader tells all sidecars.
     pub assignor_error: AssignorErrorStatus,
-    /// Failed expansions since the start (`num-autoscaling-failures` of KIP-878).
+    /// Failed expansions (`num-autoscaling-failures` of KIP-878): of all leaders ever, or with `leader.election=none` since the
+    /// start.
     pub failures: u64,
     /// What the operator has to state so that the plan is certain.
     pub questions: Vec<Question>,
@@ -78,6 +79,14 @@ impl ApplicationStatus {
 /// A moment, written as `2026-11-30T14:05:06.789Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub SystemTime);
+
+impl Time {
+    /// Milliseconds since 1970; 0 for what lies before.
+    pub fn milliseconds(self) -> u64 {
+        let since = self.0.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
 
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

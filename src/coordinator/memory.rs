@@ -1,15 +1,15 @@
 //! What the coordinator topic adds up to, for leader and followers alike.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::records::{Baseline, Change, CountedFailure, HistoryRow, Intent, Key, Kind, Outcome, Row, Skipped, StandingIntent};
 use crate::kafka::port::TopicId;
 
 /// Rows kept for each type that has a row for each topic.
 const MAX_TOPICS: usize = 20_000;
-/// Rows kept for each type that has a row for each sidecar, and for failures. Own writers stay far below.
-const MAX_ROWS: usize = 1_000;
-/// Failures and sidecars that a writer keeps.
+/// Failures kept. Own writers stay far below.
+const MAX_FAILURES: usize = 1_000;
+/// Failures that a writer keeps.
 const KEPT: usize = 100;
 
 /// All rows, and how far the topic was read.
@@ -73,8 +73,7 @@ impl Memory {
             Key::Baseline(_) => like(Key::Baseline(String::new()), MAX_TOPICS),
             Key::FollowsInput(_) => like(Key::FollowsInput(String::new()), MAX_TOPICS),
             Key::RepartitionCount(_) => like(Key::RepartitionCount(String::new()), MAX_TOPICS),
-            Key::MemberFlag(_) => like(Key::MemberFlag(String::new()), MAX_ROWS),
-            Key::Failure(_) => like(Key::Failure(String::new()), MAX_ROWS),
+            Key::Failure(_) => like(Key::Failure(String::new()), MAX_FAILURES),
             _ => false, // a closed set of keys
         }
     }
@@ -111,17 +110,20 @@ impl Memory {
         same.map(|row| (row.topic.clone(), row.partitions)).collect()
     }
 
-    /// Repartition topics that followed an input: that a leader has seen it, or that they have more partitions now than it last saw.
-    pub fn not_pinned(&self, partitions: &BTreeMap<String, u32>, ids: &BTreeMap<String, TopicId>) -> BTreeSet<String> {
+    /// Repartition topics that followed an input, with their ids where they are known: that a leader has seen it, or that they
+    /// have more partitions now than it last saw. A topic that was made anew is another one.
+    pub fn followers(
+        &self,
+        partitions: &BTreeMap<String, u32>,
+        ids: &BTreeMap<String, TopicId>,
+    ) -> BTreeMap<String, Option<TopicId>> {
         let topics = self.rows.values().filter_map(|row| match row {
-            Row::FollowsInput { topic } => Some(topic),
-            Row::RepartitionCount { topic, partitions: then, id } => {
-                let same = id.zip(ids.get(topic)).is_none_or(|(then, now)| then == *now);
-                (same && partitions.get(topic) > Some(then)).then_some(topic)
-            }
+            Row::FollowsInput { topic, id } => Some((topic, id)),
+            Row::RepartitionCount { topic, partitions: then, id } => (partitions.get(topic) > Some(then)).then_some((topic, id)),
             _ => None,
         });
-        topics.cloned().collect()
+        let same = topics.filter(|(topic, id)| id.zip(ids.get(*topic).copied()).is_none_or(|(then, now)| then == now));
+        same.map(|(topic, id)| (topic.clone(), *id)).collect()
     }
 
     /// The latest plan of this kind.
@@ -158,21 +160,6 @@ impl Memory {
         self.rows.get(key)
     }
 
-    /// `partition.autoscaling.enabled` of every sidecar that told it.
-    pub fn flags(&self) -> BTreeMap<&str, bool> {
-        let flags = self.rows.values().filter_map(|row| match row {
-            Row::MemberFlag { member, enabled, .. } => Some((member.as_str(), *enabled)),
-            _ => None,
-        });
-        flags.collect()
-    }
-
-    /// Sidecars whose flag is not the leader's; empty as long as the leader has not told its own.
-    pub fn flag_mismatch(&self) -> Vec<&str> {
-        let Some(Row::Flag { enabled: leader, .. }) = self.rows.get(&Key::Flag) else { return Vec::new() };
-        self.flags().into_iter().filter(|(_, enabled)| enabled != leader).map(|(member, _)| member).collect()
-    }
-
     /// Failed expansions ever, over all leaders.
     pub fn failures(&self) -> u64 {
         self.counted().map(|row| row.number).max().unwrap_or_default()
@@ -204,6 +191,12 @@ impl Memory {
         inputs.into_iter().for_each(|input| self.set(Row::Baseline(input)));
     }
 
+    /// These are the repartition topics that followed an input; of others it is not known any more.
+    pub fn set_followers(&mut self, topics: impl IntoIterator<Item = (String, Option<TopicId>)>) {
+        self.rows.retain(|key, _| !matches!(key, Key::FollowsInput(_)));
+        topics.into_iter().for_each(|(topic, id)| self.set(Row::FollowsInput { topic, id }));
+    }
+
     /// Another topology: what was learned with the former one does not hold any more.
     pub fn forget_topology(&mut self) {
         let learned =
@@ -218,29 +211,25 @@ impl Memory {
         }
         let number = self.failures().saturating_add(1);
         self.set(Row::Failure(CountedFailure { mismatch: mismatch.to_owned(), number, at }));
-        self.keep_latest(|row| if let Row::Failure(row) = row { Some(row.number) } else { None });
+        let mut numbered: Vec<(u64, Key)> = self.counted().map(|row| (row.number, Key::Failure(row.mismatch.clone()))).collect();
+        numbered.sort();
+        for (_, key) in numbered.iter().rev().skip(KEPT) {
+            self.rows.remove(key);
+        }
         true
     }
 
-    /// The flag as this sidecar has it.
-    pub fn set_member_flag(&mut self, member: &str, enabled: bool, since: u64) {
-        self.set(Row::MemberFlag { member: member.to_owned(), enabled, since });
-        self.keep_latest(|row| if let Row::MemberFlag { since, .. } = row { Some(*since) } else { None });
+    /// What failed so far is over. The same mismatch is another failure from now on; how many there were stays known.
+    pub fn close_failures(&mut self) {
+        let Some(last) = self.counted().max_by_key(|row| row.number).cloned() else { return };
+        self.rows.retain(|key, _| !matches!(key, Key::Failure(_)));
+        self.set(Row::Failure(CountedFailure { mismatch: String::new(), ..last }));
     }
 
     /// Adds to the history; the oldest entry makes room.
     pub fn add_history(&mut self, at: u64, event: &str, message: &str) {
         let number = self.history().last().map_or(0, |row| row.number.wrapping_add(1));
         self.set(Row::History(HistoryRow { number, at, event: event.to_owned(), message: message.to_owned() }));
-    }
-
-    /// Drops the lowest of the rows that `rank` is about, until few enough are left.
-    fn keep_latest(&mut self, rank: impl Fn(&Row) -> Option<u64>) {
-        let mut ranked: Vec<(u64, Key)> = self.rows.iter().filter_map(|(key, row)| Some((rank(row)?, key.clone()))).collect();
-        ranked.sort();
-        for (_, key) in ranked.iter().rev().skip(KEPT) {
-            self.rows.remove(key);
-        }
     }
 }
 
@@ -299,17 +288,20 @@ mod tests {
         let expected = BTreeMap::from([("same".to_owned(), 3), ("old".to_owned(), 3)]);
         assert_eq!(memory.baseline(&BTreeMap::from(ids)), expected);
 
-        log.change(|wanted| wanted.set(Row::FollowsInput { topic: "shop-r".into() }));
+        let followers = [("kept", Some(TopicId(1))), ("remade", Some(TopicId(1))), ("no-id", None)];
+        log.change(|wanted| wanted.set_followers([("earlier".to_owned(), None)]));
+        log.change(|wanted| wanted.set_followers(followers.map(|(topic, id)| (topic.to_owned(), id))));
         for topic in ["grown", "same", "other"] {
             let row = Row::RepartitionCount { topic: topic.into(), partitions: 3, id: Some(TopicId(1)) };
             log.change(|wanted| wanted.set(row));
         }
         let partitions = BTreeMap::from([("grown", 6), ("same", 3), ("other", 6)].map(|(topic, n)| (topic.to_owned(), n)));
-        let ids = BTreeMap::from([("grown", 1), ("same", 1), ("other", 2)].map(|(topic, id)| (topic.to_owned(), TopicId(id))));
-        let followed = BTreeSet::from(["grown".to_owned(), "shop-r".to_owned()]);
-        assert_eq!(log.read().not_pinned(&partitions, &ids), followed);
+        let ids = [("grown", 1), ("same", 1), ("other", 2), ("kept", 1), ("remade", 2), ("no-id", 3)];
+        let ids = BTreeMap::from(ids.map(|(topic, id)| (topic.to_owned(), TopicId(id))));
+        let followed = [("grown", Some(TopicId(1))), ("kept", Some(TopicId(1))), ("no-id", None)];
+        assert_eq!(log.read().followers(&partitions, &ids), followed.map(|(topic, id)| (topic.to_owned(), id)).into());
         let memory = log.change(Memory::forget_topology);
-        assert_eq!((memory.baseline(&BTreeMap::new()).len(), memory.not_pinned(&partitions, &ids).len()), (0, 0));
+        assert_eq!((memory.baseline(&BTreeMap::new()).len(), memory.followers(&partitions, &ids).len()), (0, 0));
     }
 
     #[test]
@@ -331,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_counts_once_over_all_leaders_and_for_ever() {
+    fn a_failure_counts_once_over_all_leaders_until_it_is_over() {
         let mut log = Log::default();
         for n in 0..130_u64 {
             log.change(|wanted| assert!(wanted.count_failure(&format!("mismatch {n}"), n)));
@@ -339,19 +331,11 @@ mod tests {
         }
         let memory = log.read();
         assert_eq!((memory.failures(), memory.counted().count()), (130, KEPT));
-    }
-
-    #[test]
-    fn sidecars_whose_flag_differs_are_named() {
-        let mut log = Log::default();
-        log.change(|wanted| wanted.set_member_flag("a", true, 1));
-        log.change(|wanted| wanted.set_member_flag("b", false, 2));
-        assert_eq!(log.read().flag_mismatch(), Vec::<&str>::new(), "the leader has not told its own");
-        log.change(|wanted| wanted.set(Row::Flag { enabled: true, since: 3 }));
-        assert_eq!(log.read().flag_mismatch(), ["b"]);
-        let memory = log.change(|wanted| (0..200).for_each(|n| wanted.set_member_flag(&n.to_string(), true, 10 + n)));
-        assert_eq!(memory.flags().len(), KEPT);
-        assert!(memory.flags().contains_key("199"));
+        let closed = log.change(Memory::close_failures);
+        assert_eq!((closed.failures(), closed.counted().count()), (130, 1));
+        assert_eq!(log.change(Memory::close_failures), closed, "nothing to write");
+        log.change(|wanted| assert!(wanted.count_failure("mismatch 129", 200), "it failed again"));
+        assert_eq!(log.read().failures(), 131);
     }
 
     #[test]
@@ -387,15 +371,16 @@ mod tests {
     fn a_flood_fills_its_own_type_only() {
         let mut memory = Memory::default();
         let origin = Origin { host: String::new(), username: String::new(), timestamp: 0 };
-        let limit = i64::try_from(MAX_ROWS).unwrap();
+        let limit = i64::try_from(MAX_FAILURES).unwrap();
+        let failure = |mismatch: String, number| Row::Failure(CountedFailure { mismatch, number, at: 0 });
         for n in 0..limit + 10 {
-            let row = Row::MemberFlag { member: format!("member {n}"), enabled: true, since: 0 };
+            let row = failure(format!("mismatch {n}"), 0);
             let (key, value) = Change::Set(row).encode(&origin);
             let applied = memory.apply(n, &key, value.as_deref());
             assert_eq!(applied, if n < limit { Ok(Applied::Changed) } else { Err(Skipped::TooMany) });
         }
-        let known = Row::MemberFlag { member: "member 1".into(), enabled: false, since: 1 };
-        let other = Row::Failure(CountedFailure { mismatch: "m".into(), number: 1, at: 0 });
+        let known = failure("mismatch 1".into(), 1);
+        let other = Row::Flag { enabled: true, since: 0 };
         for (offset, row) in (2 * limit..).zip([known, other]) {
             let (key, value) = Change::Set(row).encode(&origin);
             assert_eq!(memory.apply(offset, &key, value.as_deref()), Ok(Applied::Changed));

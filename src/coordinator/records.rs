@@ -64,6 +64,8 @@ pub enum Row {
     FollowsInput {
         /// Full topic name.
         topic: String,
+        /// Which topic it was, where the broker tells; one that was made anew may be pinned.
+        id: Option<TopicId>,
     },
     /// A repartition topic as the leader last saw it. One that has grown since follows its inputs, for an explicit count does not change:
     /// a leader that ended between a request and its record leaves no other trace.
@@ -97,15 +99,6 @@ pub enum Row {
     Topology(Fingerprint),
     /// `partition.autoscaling.enabled` as the leader has it.
     Flag {
-        /// Its value.
-        enabled: bool,
-        /// Since when.
-        since: u64,
-    },
-    /// `partition.autoscaling.enabled` as one sidecar has it.
-    MemberFlag {
-        /// Which sidecar: a name that survives its restart.
-        member: String,
         /// Its value.
         enabled: bool,
         /// Since when.
@@ -181,7 +174,8 @@ pub struct Outcome {
 /// A failure that was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedFailure {
-    /// Identity of the mismatch: the same for every leader that tries to mend it.
+    /// Identity of the mismatch: the same for every leader that tries to mend it. Empty once that is over, for then the same
+    /// mismatch counts anew.
     pub mismatch: String,
     /// How many failures there were with this one, so that old rows can be deleted.
     pub number: u64,
@@ -216,7 +210,6 @@ pub enum Key {
     AssignorError,
     Topology,
     Flag,
-    MemberFlag(String),
     State,
     Failure(String),
     History(u64),
@@ -227,7 +220,7 @@ impl Row {
     pub fn key(&self) -> Key {
         match self {
             Self::Baseline(row) => Key::Baseline(row.topic.clone()),
-            Self::FollowsInput { topic } => Key::FollowsInput(topic.clone()),
+            Self::FollowsInput { topic, .. } => Key::FollowsInput(topic.clone()),
             Self::RepartitionCount { topic, .. } => Key::RepartitionCount(topic.clone()),
             Self::Intent(row) => Key::Intent(row.kind),
             Self::StandingIntent(_) => Key::StandingIntent,
@@ -236,7 +229,6 @@ impl Row {
             Self::AssignorError { .. } => Key::AssignorError,
             Self::Topology(_) => Key::Topology,
             Self::Flag { .. } => Key::Flag,
-            Self::MemberFlag { member, .. } => Key::MemberFlag(member.clone()),
             Self::State { .. } => Key::State,
             Self::Failure(row) => Key::Failure(row.mismatch.clone()),
             Self::History(row) => Key::History(row.number % HISTORY_SLOTS),

@@ -89,7 +89,6 @@ impl Key {
             Self::AssignorError => ("set-assignor-error", ONLY.to_owned()),
             Self::Topology => ("set-topology-fingerprint", ONLY.to_owned()),
             Self::Flag => ("set-flag", ONLY.to_owned()),
-            Self::MemberFlag(member) => ("set-member-flag", member.clone()),
             Self::State => ("set-state", ONLY.to_owned()),
             Self::Failure(mismatch) => ("set-failure", mismatch.clone()),
             Self::History(slot) => ("set-history", slot.to_string()),
@@ -117,7 +116,6 @@ impl Key {
             "set-assignor-error" => Self::AssignorError,
             "set-topology-fingerprint" => Self::Topology,
             "set-flag" => Self::Flag,
-            "set-member-flag" => Self::MemberFlag(text),
             "set-state" => Self::State,
             "set-failure" => Self::Failure(text),
             "set-history" => {
@@ -140,13 +138,9 @@ impl Values {
         let values = Self::default().with("v", VERSION);
         match row {
             Row::Baseline(Baseline { partitions, id, .. }) | Row::RepartitionCount { partitions, id, .. } => {
-                let values = values.with("partitions", partitions);
-                match id {
-                    Some(id) => values.with("topic-id", id),
-                    None => values,
-                }
+                values.with("partitions", partitions).with_id(*id)
             }
-            Row::FollowsInput { .. } => values,
+            Row::FollowsInput { id, .. } => values.with_id(*id),
             Row::Intent(row) => values
                 .with("epoch", row.epoch)
                 .with("fingerprint", row.fingerprint)
@@ -165,9 +159,7 @@ impl Values {
                 values.with("code", *error as u8).with("name", word(error)).with("message", words(message))
             }
             Row::Topology(fingerprint) => values.with("fingerprint", fingerprint),
-            Row::Flag { enabled, since } | Row::MemberFlag { enabled, since, .. } => {
-                values.with("enabled", enabled).with("since", since)
-            }
+            Row::Flag { enabled, since } => values.with("enabled", enabled).with("since", since),
             Row::State { name, since, details } => {
                 values.with("state", word(name)).with("since", since).with("details", words(details))
             }
@@ -191,7 +183,7 @@ impl Values {
             Key::RepartitionCount(topic) => {
                 Row::RepartitionCount { topic, partitions: self.parse("partitions")?, id: self.topic_id()? }
             }
-            Key::FollowsInput(topic) => Row::FollowsInput { topic },
+            Key::FollowsInput(topic) => Row::FollowsInput { topic, id: self.topic_id()? },
             Key::Intent(kind) => Row::Intent(self.intent(kind)?),
             Key::StandingIntent => Row::StandingIntent(StandingIntent {
                 epoch: self.parse("epoch")?,
@@ -212,7 +204,6 @@ impl Values {
             }
             Key::Topology => Row::Topology(self.fingerprint()?),
             Key::Flag => Row::Flag { enabled: self.parse("enabled")?, since: self.parse("since")? },
-            Key::MemberFlag(member) => Row::MemberFlag { member, enabled: self.parse("enabled")?, since: self.parse("since")? },
             Key::State => {
                 Row::State { name: from_word(self.text("state")?)?, since: self.parse("since")?, details: self.words("details")? }
             }
@@ -243,6 +234,13 @@ impl Values {
     fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.0.insert(name.to_owned(), value.to_string());
         self
+    }
+
+    fn with_id(self, id: Option<TopicId>) -> Self {
+        match id {
+            Some(id) => self.with("topic-id", id),
+            None => self,
+        }
     }
 
     fn text(&self, name: &str) -> Result<&str, Skipped> {
@@ -333,7 +331,11 @@ mod tests {
                 r#"[1,"set-repartition-count","shop-r"]"#,
                 r#"{"partitions":"3","topic-id":"00000000000000000000000000000001","v":"1"}"#,
             ),
-            (Row::FollowsInput { topic: "shop-r".into() }, r#"[1,"set-follows-input","shop-r"]"#, r#"{"v":"1"}"#),
+            (
+                Row::FollowsInput { topic: "shop-r".into(), id: Some(TopicId(1)) },
+                r#"[1,"set-follows-input","shop-r"]"#,
+                r#"{"topic-id":"00000000000000000000000000000001","v":"1"}"#,
+            ),
             (
                 Row::Intent(Intent {
                     kind: Kind::Operator,
@@ -374,18 +376,13 @@ mod tests {
             ),
             (Row::Flag { enabled: true, since: 5 }, r#"[1,"set-flag","current"]"#, r#"{"enabled":"true","since":"5","v":"1"}"#),
             (
-                Row::MemberFlag { member: "pod-\"2\"".into(), enabled: false, since: 6 },
-                r#"[1,"set-member-flag","pod-\"2\""]"#,
-                r#"{"enabled":"false","since":"6","v":"1"}"#,
-            ),
-            (
                 Row::State { name: StateName::Steady, since: 9, details: "everything fits".into() },
                 r#"[1,"set-state","current"]"#,
                 r#"{"details":"everything fits","since":"9","state":"Steady","v":"1"}"#,
             ),
             (
-                Row::Failure(CountedFailure { mismatch: "fe/orders=12".into(), number: 2, at: 10 }),
-                r#"[1,"set-failure","fe/orders=12"]"#,
+                Row::Failure(CountedFailure { mismatch: "\"orders\"=12".into(), number: 2, at: 10 }),
+                r#"[1,"set-failure","\"orders\"=12"]"#,
                 r#"{"at":"10","number":"2","v":"1"}"#,
             ),
             (
@@ -419,7 +416,7 @@ mod tests {
     #[test]
     fn the_envelope_may_be_anyones() {
         let foreign = br#"{"timestamp":1,"extra":null,"values":{"v":"1","later":"field"}}"#;
-        let row = Row::FollowsInput { topic: "t".into() };
+        let row = Row::FollowsInput { topic: "t".into(), id: None };
         assert_eq!(Change::decode(br#"[1,"set-follows-input","t"]"#, Some(foreign)), Ok(Change::Set(row)));
     }
 

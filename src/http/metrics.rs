@@ -66,7 +66,7 @@ families! {
     OBSERVATION_DURATION "histogram" "partition_autoscaler_observation_duration_seconds" ["application_id"]
         "Time that an observation took";
     LAST_OBSERVATION "gauge" "partition_autoscaler_last_observation_timestamp_seconds" ["application_id"]
-        "When the topics were last observed, in seconds since 1970. Only the leader shows it";
+        "When the topics were last observed with success, at least in part, in seconds since 1970. Only the leader shows it";
     GROUP_OBSERVATION "gauge" "partition_autoscaler_group_last_observation_timestamp_seconds" ["application_id"]
         "When the group of the application was last described, in seconds since 1970. Only the leader shows it";
     PLANS "counter" "partition_autoscaler_plans_total" ["application_id", "decision"]
@@ -89,6 +89,8 @@ families! {
         "Time from verified counts until the group had taken up the new partitions";
     ASSIGNOR_ERROR "gauge" "partition_autoscaler_assignor_error" ["application_id", "code"]
         "1 for the assignor error that the leader tells all sidecars, 0 for all others; NONE if all is well";
+    FLAG_MISMATCH "gauge" "partition_autoscaler_flag_mismatch" ["application_id"]
+        "1 if partition.autoscaling.enabled of this sidecar is not that of the leader, whose value counts, else 0";
     KAFKA_ERRORS "counter" "partition_autoscaler_kafka_errors_total" ["application_id", "class"]
         "Calls to Kafka that got no usable answer, by kind";
     THROTTLE "counter" "partition_autoscaler_throttle_seconds_total" ["application_id"]
@@ -133,6 +135,7 @@ struct Inner {
     gap: HistogramVec,
     settling: HistogramVec,
     assignor_error: IntGaugeVec,
+    flag_mismatch: IntGaugeVec,
     kafka_errors: IntCounterVec,
     throttle: CounterVec,
     transitions: IntCounterVec,
@@ -176,6 +179,7 @@ impl Metrics {
             gap: histogram(&registry, &GAP, FAST)?,
             settling: histogram(&registry, &SETTLING, SLOW)?,
             assignor_error: gauge(&registry, &ASSIGNOR_ERROR)?,
+            flag_mismatch: gauge(&registry, &FLAG_MISMATCH)?,
             kafka_errors: counter(&registry, &KAFKA_ERRORS)?,
             throttle: register(&registry, CounterVec::new(options(&THROTTLE), THROTTLE.labels)?)?,
             transitions: counter(&registry, &TRANSITIONS)?,
@@ -283,6 +287,7 @@ impl AppMetrics {
         }
         self.set_leader(false);
         self.set_assignor_error(AssignorError::None);
+        self.set_flag_mismatch(false);
     }
 
     /// An expansion was given up.
@@ -376,6 +381,11 @@ impl AppMetrics {
         self.set_one(&self.inner.assignor_error, error);
     }
 
+    /// Whether the feature flag of this sidecar is another than the leader's.
+    pub fn set_flag_mismatch(&self, differs: bool) {
+        self.inner.flag_mismatch.with_label_values(&[&self.application_id]).set(differs.into());
+    }
+
     fn set_one<L: Label>(&self, gauge: &IntGaugeVec, present: L) {
         for (value, text) in L::ALL {
             gauge.with_label_values(&[self.application_id.as_str(), text]).set((*value == present).into());
@@ -386,7 +396,9 @@ impl AppMetrics {
     pub fn observe(&self, result: ObservationResult, duration: Duration, now: SystemTime) {
         self.count(&self.inner.observations, result, 1);
         self.time(&self.inner.observation_duration, duration);
-        self.inner.last_observation.with_label_values(&[&self.application_id]).set(seconds(now));
+        if result != ObservationResult::Error {
+            self.inner.last_observation.with_label_values(&[&self.application_id]).set(seconds(now));
+        }
     }
 
     /// A decision that differs from the one before.

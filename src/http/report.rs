@@ -36,11 +36,13 @@ pub struct Reporter {
     topology_latch: Option<Latch>,
     observation_latch: Option<Latch>,
     /// What happened and is not in the memory of all sidecars yet.
-    unwritten: Vec<(String, String)>,
+    unwritten: Vec<HistoryEntry>,
     changed: bool,
     /// The latest failure of a call, so that a lasting one is logged once.
     failing: Option<KafkaError>,
     group_failing: bool,
+    /// The feature flag is another than the leader's.
+    flag_differs: bool,
     /// What the group lacks, for the details of `Settling`.
     group_says: Option<String>,
     /// When counts were last read, and the time before that.
@@ -88,6 +90,7 @@ impl Reporter {
             changed: false,
             failing: None,
             group_failing: false,
+            flag_differs: false,
             group_says: None,
             last_observation: Duration::ZERO,
             observation_before: Duration::ZERO,
@@ -101,12 +104,21 @@ impl Reporter {
 
     fn remember(&mut self, event: &str, message: impl Into<String>) {
         let entry = HistoryEntry { at: Time(SystemTime::now()), event: event.to_owned(), message: message.into() };
-        self.unwritten.push((entry.event.clone(), entry.message.clone()));
+        self.unwritten.push(entry.clone());
         if self.status.history.len() >= HISTORY {
             self.status.history.remove(0);
         }
         self.status.history.push(entry);
         self.changed = true;
+    }
+
+    fn flag_mismatch(&mut self, warning: Option<&Warning>) {
+        self.metrics.set_flag_mismatch(warning.is_some());
+        match (std::mem::replace(&mut self.flag_differs, warning.is_some()), warning) {
+            (false, Some(warning)) => warn!(application_id = self.app(), "{}", warning.message),
+            (true, None) => info!(application_id = self.app(), "partition.autoscaling.enabled is as at the leader again"),
+            _ => {}
+        }
     }
 
     fn failed(&mut self, error: &KafkaError) {
@@ -154,14 +166,12 @@ impl Reporter {
             }
             Event::Assignor(AssignorError::None) => {
                 info!(application_id = self.app(), "the assignor error is over: counts fit, or the flag is on");
-                self.metrics.set_assignor_error(AssignorError::None);
                 self.remember("assignor-error", "NONE (0)");
             }
             Event::Assignor(error) => {
                 let shown = crate::autoscaler::status::AssignorErrorStatus::from(error);
                 let text = format!("{} ({})", words::assignor_name(error), shown.code);
                 error!(application_id = self.app(), code = shown.code, "{text}: {}", words::decision(machine.decision()));
-                self.metrics.set_assignor_error(error);
                 self.remember("assignor-error", text);
             }
             Event::GaveUp => {
@@ -199,11 +209,17 @@ impl Reporter {
         if before == StateName::Expanding && !matches!(name, StateName::Settling | StateName::Steady | StateName::Failed) {
             self.metrics.count_expansion(ExpansionResult::Superseded);
         }
+        if name == StateName::Settling && before != StateName::Expanding {
+            self.reaction = Reaction::default(); // nothing had to be requested
+        }
         if let State::Expanding(expansion) = state {
             self.reaction = Reaction { before: self.observation_before, seen: expansion.started, ..Reaction::default() };
         }
-        if before == StateName::Settling && name == StateName::Steady {
-            let settling = now.saturating_sub(self.reaction.last_reply.unwrap_or(now));
+        if before == StateName::Settling
+            && name == StateName::Steady
+            && let Some(last_reply) = self.reaction.last_reply
+        {
+            let settling = now.saturating_sub(last_reply);
             self.metrics.time_settling(settling);
             if let Some(last) = &mut self.status.last_expansion {
                 last.settled_ms = u64::try_from(settling.as_millis()).ok();
@@ -253,7 +269,9 @@ impl Reporter {
         status.plan = decision.cloned();
         status.failures = machine.failures();
         status.enabled = machine.enabled();
-        status.assignor_error = machine.assignor_error().into();
+        if decision.is_some() {
+            status.assignor_error = machine.assignor_error().into();
+        }
         status.topic_errors = machine.counts().failed().clone();
         match machine.state() {
             State::Expanding(expansion) => status.topic_errors.extend(expansion.errors.clone()),
@@ -434,6 +452,9 @@ impl Report for Reporter {
             self.observation_latch = None;
         }
         self.metrics.set_parallelism(&machine.parallelism());
+        if machine.decision().is_some() {
+            self.metrics.set_assignor_error(machine.assignor_error());
+        }
         self.fill(machine);
         self.shared.publish(self.status.clone());
         self.changed = false;
@@ -444,9 +465,13 @@ impl Report for Reporter {
             info!(application_id = self.app(), "this sidecar leads");
             self.metrics.count_transition(Transition::Leading);
             self.metrics.set_state(StateName::Starting);
+            let details = NOTHING_OBSERVED.to_owned();
+            self.status.state = StateStatus { name: StateName::Starting, since: Time(SystemTime::now()), details };
+            self.reaction = Reaction::default();
             self.remember("leading", "this sidecar leads");
         }
         self.metrics.set_leader(true);
+        self.flag_mismatch(None);
         self.changed = true;
     }
 
@@ -464,6 +489,12 @@ impl Report for Reporter {
         self.status.plan = None;
         self.status.partitions.clear();
         self.status.topic_errors.clear();
+        // What it found out while it led may have changed since.
+        self.status.last_error = None;
+        self.status.last_expansion = None;
+        self.status.questions.clear();
+        self.failing = None;
+        self.group_says = None;
         if let Some((error, message)) = view::assignor_error(memory) {
             if self.status.assignor_error.name != error {
                 match error {
@@ -478,13 +509,14 @@ impl Report for Reporter {
         self.status.history.drain(..older);
         self.status.warnings.clone_from(&self.config_warnings);
         self.status.warnings.extend(self.ailments.iter().cloned());
-        if let Some(leader) = view::enabled(memory)
-            && leader != enabled
-        {
+        let leaders = view::enabled(memory).filter(|leaders| *leaders != enabled);
+        let mismatch = leaders.map(|leaders| {
             let message =
-                format!("partition.autoscaling.enabled is {enabled} here and {leader} at the leader, whose value counts");
-            self.status.warnings.push(Warning { code: "FLAG_MISMATCH".to_owned(), message });
-        }
+                format!("partition.autoscaling.enabled is {enabled} here and {leaders} at the leader, whose value counts");
+            Warning { code: "FLAG_MISMATCH".to_owned(), message }
+        });
+        self.flag_mismatch(mismatch.as_ref());
+        self.status.warnings.extend(mismatch);
         self.shared.publish(self.status.clone());
     }
 
@@ -510,7 +542,7 @@ impl Report for Reporter {
         self.shared.publish(self.status.clone());
     }
 
-    fn take_history(&mut self) -> Vec<(String, String)> {
+    fn take_history(&mut self) -> Vec<HistoryEntry> {
         std::mem::take(&mut self.unwritten)
     }
 

@@ -293,3 +293,45 @@ fn who_ceases_to_lead_shows_no_more_of_what_a_leader_sees() {
         assert_eq!([&first, &second].map(|sidecar| sidecar.metrics().contains(family)), [false, true], "{family}");
     }
 }
+
+/// The one that told the error is replaced by one whose flag is on, as in a rolling deploy.
+#[test]
+fn an_error_is_over_everywhere_once_a_successor_has_mended_it() {
+    let stage = stage("mended");
+    let first = sidecar(&stage, &[KAFKA, OFF]).start();
+    wait_application(&first, "a leader", leads);
+    let second = sidecar(&stage, &[KAFKA]).start();
+    wait_application(&second, "a follower", follows);
+    let sample = "partition_autoscaler_flag_mismatch{application_id=\"mended\"}";
+    assert_eq!([&first, &second].map(|sidecar| metric(&sidecar.metrics(), sample)), [0.0, 1.0]);
+    second.wait_log("partition.autoscaling.enabled is true here and false at the leader");
+
+    stage.grow(&[("orders", 6)]);
+    wait_application(&second, "the error", |application| application["assignor_error"]["code"] == 1);
+    first.process().terminate();
+    first.wait_exit();
+    stage.wait_internal(&[("k-repartition", 6), ("st-changelog", 6)]);
+    let application = wait_application(&second, "no error", |application| application["assignor_error"]["code"] == 0);
+    assert_eq!((&application["leader"], &application["state"]["name"]), (&true.into(), &"Settling".into()));
+    let text = second.metrics();
+    for (code, value) in [("INCOMPLETE_SOURCE_TOPIC_METADATA", 0.0), ("NONE", 1.0)] {
+        let sample = format!("partition_autoscaler_assignor_error{{application_id=\"mended\",code=\"{code}\"}}");
+        assert_eq!(metric(&text, &sample), value, "{text}");
+    }
+    assert_eq!(metric(&text, sample), 0.0);
+}
+
+/// Its application may start later than the sidecar, or never.
+#[test]
+fn a_sidecar_that_does_not_know_its_topology_keeps_nobody_from_leading() {
+    let stage = stage("unknown-topology");
+    let settings = stage.config(&[KAFKA, ("topology.url", "\"http://127.0.0.1:1/topology\"")]);
+    let settings: Vec<&str> = settings.lines().filter(|line| !line.starts_with("topology.file")).collect();
+    let first = Sidecar::builder(BINARY).config(&settings.join("\n")).start();
+    first.wait_log("the topology cannot be read, trying again");
+    let second = sidecar(&stage, &[KAFKA]).start();
+    wait_application(&second, "a leader", leads);
+    stage.grow(&[("orders", 6)]);
+    stage.wait_internal(&[("k-repartition", 6), ("st-changelog", 6)]);
+    assert_eq!(first.status()["applications"][0]["leader"], false);
+}
