@@ -184,17 +184,56 @@ def test_without_values_it_needs_no_rights():
     assert not container["image"].endswith(":latest")
 
 
-def test_the_flag_never_restarts_the_pod_and_other_settings_do():
-    def annotations(*settings):
+def test_settings_that_count_at_once_never_restart_the_pod_and_others_do():
+    keys = (ROOT / "docs" / "configuration.md").read_text().partition("\n## Keys\n")[2].split("\n### ")[1:]
+    counts = {text.split("`")[1]: re.search(r"^\* A new value counts: (.*)$", text, re.M)[1].startswith("at once") for text in keys}
+    assert counts["partition.autoscaling.enabled"] and not counts["expected.cluster.id"]
+    full = yaml.safe_load((CHART / "ci" / "full.yaml").read_text())
+    tried = set()
+    with tempfile.TemporaryDirectory() as folder:
+        values = pathlib.Path(folder) / "values.yaml"
+
+        def annotation(config):
+            values.write_text(yaml.safe_dump({**full, "config": config}))
+            return pod(render("--values", values))["metadata"]["annotations"]["checksum/config"]
+
+        before = annotation(full["config"])
+        for path in paths(full["config"]):
+            name = ".".join(path).replace("_", ".")
+            key = max((key for key in counts if f"{name}.".startswith(f"{key.partition('.<')[0]}.")), key=len)
+            assert (before == annotation(without(full["config"], path))) == counts[key], name
+            tried.add(key)
+    assert tried >= {key for key, at_once in counts.items() if at_once}
+
+
+def paths(table, prefix=()):
+    for name, value in table.items():
+        yield from paths(value, (*prefix, name)) if isinstance(value, dict) else [(*prefix, name)]
+
+
+def without(table, path):
+    """A copy that lacks the setting, and what would be empty then."""
+    name, *rest = path
+    below = without(table[name], rest) if rest else None
+    others = {other: value for other, value in table.items() if other != name}
+    return {**others, name: below} if below else others
+
+
+def test_what_restarts_the_pod_with_several_applications():
+    def annotations(*settings, values=CHART / "ci" / "several-clusters.yaml"):
         options = [option for setting in settings for option in ("--set", setting)]
-        return pod(render("--values", CHART / "ci" / "several-clusters.yaml", *options))["metadata"].get("annotations")
+        return pod(render("--values", values, *options))["metadata"].get("annotations")
 
     before = annotations()
-    assert before == annotations("config.partition.autoscaling.enabled=true")
+    assert before == annotations("config.partition.autoscaling.enabled=true", "config.log.level=debug")
     assert before == annotations("config.application[0].partition.autoscaling.enabled=false")
+    assert before == annotations(r"config.application[1].baseline.invoices\.v2=4")
     assert before == annotations(r"topology.files.x\.txt=text")
-    assert before != annotations("config.partition.autoscaling.timeout.ms=1m")
+    assert before != annotations("config.application[0].expected.cluster.id=MkU3OEVBNTcwNTJENDM2Qg")
     assert annotations("restartOnConfigChange=false") is None
+
+    last = ["config.application[0].application.id=a", "config.application[0].max.new.partitions=9"]
+    assert annotations(*last, values="/dev/null") == annotations(last[0], values="/dev/null")
 
 
 def test_secrets_are_only_named():
