@@ -439,10 +439,17 @@ def test_notes_say_what_is_missing():
     assert "exit code 2" in notes() and "Autoscaling is OFF" in notes()
     full = notes("--values", CHART / "ci" / "full.yaml")
     assert "exit code 2" not in full and "Autoscaling is ON" in full
+    several = notes("--values", CHART / "ci" / "several-clusters.yaml")
+    assert "exit code 2" not in several and "ON for shop" in several and "OFF for billing" in several
+    assert "exit code 2" in notes("--set", "config.application[0].application.id=a")
+    variables = {"APPLICATION_ID": "shop", "BOOTSTRAP_SERVERS": "broker-1:9092", "PARTITION_AUTOSCALING_ENABLED": "true"}
+    variables = notes("--set-json", f"extraEnv={json.dumps([{'name': name, 'value': value} for name, value in variables.items()])}")
+    assert "exit code 2" not in variables and "Autoscaling is O" not in variables and "PARTITION_AUTOSCALING_ENABLED" in variables
     assert "One of its 2 pods leads" in notes() and "leads" not in notes("--set", "replicaCount=1")
     sidecar = notes("--set", "mode=sidecar")
     assert "enableServiceLinks" in sidecar and "elect one that acts" in sidecar
-    assert "run one replica" in notes("--set", "mode=sidecar", "--set", "config.leader.election=none")
+    for setting in ["config.leader.election=none", "config.application[0].leader.election=none"]:
+        assert "run one replica" in notes("--set", "mode=sidecar", "--set", setting)
 
 
 def test_version_is_that_of_the_program():
