@@ -262,6 +262,7 @@ def test_what_is_refused():
     refused("not a key of topology.files", "--set", "config.topology.file=shop.txt")
     refused("use 0.0.0.0:9878", "--set", "config.http.listen=127.0.0.1:9878")
     refused("use 0.0.0.0:9878", "--set", "config.http.listen=0.0.0.0:0")
+    refused("use config.http.listen", "--set", "extraEnv[0].name=HTTP_LISTEN", "--set", "extraEnv[0].value=0.0.0.0:80")
     refused("use podMonitor", "--set", "mode=sidecar", "--set", "serviceMonitor.enabled=true")
     refused("use one of them", "--set", "podMonitor.enabled=true", "--set", "serviceMonitor.enabled=true")
 
