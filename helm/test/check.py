@@ -276,6 +276,11 @@ def test_two_pods_elect_a_leader():
     budget = of_kind(rendered, "PodDisruptionBudget")["spec"]
     assert budget["maxUnavailable"] == 1
     assert budget["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    assert "unhealthyPodEvictionPolicy" not in of_kind(render(kubernetes="1.25"), "PodDisruptionBudget")["spec"]
+    spread = deployment["template"]["spec"]["topologySpreadConstraints"]
+    assert [(one["topologyKey"], one["whenUnsatisfiable"]) for one in spread] == [("kubernetes.io/hostname", "ScheduleAnyway")]
+    assert spread[0]["labelSelector"] == budget["selector"]
 
 
 def test_one_pod_without_an_election():
