@@ -263,6 +263,7 @@ def test_what_is_refused():
     refused("use 0.0.0.0:9878", "--set", "config.http.listen=127.0.0.1:9878")
     refused("use 0.0.0.0:9878", "--set", "config.http.listen=0.0.0.0:0")
     refused("use config.http.listen", "--set", "extraEnv[0].name=HTTP_LISTEN", "--set", "extraEnv[0].value=0.0.0.0:80")
+    refused("use the NetworkPolicy of its pod", "--set", "mode=sidecar", "--set", "networkPolicy.enabled=true")
     refused("use podMonitor", "--set", "mode=sidecar", "--set", "serviceMonitor.enabled=true")
     refused("use one of them", "--set", "podMonitor.enabled=true", "--set", "serviceMonitor.enabled=true")
 
@@ -319,6 +320,23 @@ def test_sidecar_in_the_pod_of_an_application():
             assert monitor["selector"]["matchLabels"].items() <= pod(rendered)["metadata"]["labels"].items()
             assert monitor["podMetricsEndpoints"][0]["port"] in [port["name"] for port in sidecar["ports"]]
             check_config(rendered)
+
+
+def test_network_policy():
+    def policy(*options):
+        rendered = render("--set", "networkPolicy.enabled=true", *options)
+        spec = of_kind(rendered, "NetworkPolicy")["spec"]
+        assert spec["podSelector"]["matchLabels"].items() <= pod(rendered)["metadata"]["labels"].items()
+        assert [port["port"] for port in spec["ingress"][0]["ports"]] == ["autoscaler"]
+        return spec, of_kind(rendered, "Pod")["metadata"]["labels"]
+
+    spec, _ = policy()
+    assert spec["policyTypes"] == ["Ingress"] and "from" not in spec["ingress"][0] and "egress" not in spec
+    spec, of_test = policy("--values", CHART / "ci" / "full.yaml")
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert spec["ingress"][0]["from"][0] == {"podSelector": {"matchLabels": of_test}}
+    assert len(spec["ingress"][0]["from"]) == 2
+    assert [{port["port"] for port in rule["ports"]} for rule in spec["egress"]] == [{53}, {9092}]
 
 
 def test_monitors():

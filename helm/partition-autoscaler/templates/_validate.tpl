@@ -25,6 +25,9 @@
 {{- end -}}
 {{- end -}}
 
+{{- if and .Values.networkPolicy.enabled (eq .Values.mode "sidecar") -}}
+{{- fail "networkPolicy.enabled needs mode deployment, because a sidecar shares the network of the application; use the NetworkPolicy of its pod" -}}
+{{- end -}}
 {{- if and .Values.serviceMonitor.enabled (eq .Values.mode "sidecar") -}}
 {{- fail "serviceMonitor.enabled needs mode deployment, because a sidecar has no Service; use podMonitor" -}}
 {{- end -}}
