@@ -389,6 +389,9 @@ def test_alerts():
         outcomes = {bool(test.get("exp_alerts")) for test in tests if test["alertname"] == name}
         assert outcomes == {True, False}, f"{name} needs a test in which it fires and one in which it is quiet"
     assert headings == {rule["alert"].lower() for rule in alerts()}
+    properties = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    known = properties["prometheusRule"]["properties"]["disabled"]["items"]["enum"]
+    assert known == [rule["alert"] for rule in alerts()], "names that prometheusRule.disabled takes, in values.schema.json"
 
 
 def test_dashboard():
