@@ -184,17 +184,56 @@ def test_without_values_it_needs_no_rights():
     assert not container["image"].endswith(":latest")
 
 
-def test_the_flag_never_restarts_the_pod_and_other_settings_do():
-    def annotations(*settings):
+def test_settings_that_count_at_once_never_restart_the_pod_and_others_do():
+    keys = (ROOT / "docs" / "configuration.md").read_text().partition("\n## Keys\n")[2].split("\n### ")[1:]
+    counts = {text.split("`")[1]: re.search(r"^\* A new value counts: (.*)$", text, re.M)[1].startswith("at once") for text in keys}
+    assert counts["partition.autoscaling.enabled"] and not counts["expected.cluster.id"]
+    full = yaml.safe_load((CHART / "ci" / "full.yaml").read_text())
+    tried = set()
+    with tempfile.TemporaryDirectory() as folder:
+        values = pathlib.Path(folder) / "values.yaml"
+
+        def annotation(config):
+            values.write_text(yaml.safe_dump({**full, "config": config}))
+            return pod(render("--values", values))["metadata"]["annotations"]["checksum/config"]
+
+        before = annotation(full["config"])
+        for path in paths(full["config"]):
+            name = ".".join(path).replace("_", ".")
+            key = max((key for key in counts if f"{name}.".startswith(f"{key.partition('.<')[0]}.")), key=len)
+            assert (before == annotation(without(full["config"], path))) == counts[key], name
+            tried.add(key)
+    assert tried >= {key for key, at_once in counts.items() if at_once}
+
+
+def paths(table, prefix=()):
+    for name, value in table.items():
+        yield from paths(value, (*prefix, name)) if isinstance(value, dict) else [(*prefix, name)]
+
+
+def without(table, path):
+    """A copy that lacks the setting, and what would be empty then."""
+    name, *rest = path
+    below = without(table[name], rest) if rest else None
+    others = {other: value for other, value in table.items() if other != name}
+    return {**others, name: below} if below else others
+
+
+def test_what_restarts_the_pod_with_several_applications():
+    def annotations(*settings, values=CHART / "ci" / "several-clusters.yaml"):
         options = [option for setting in settings for option in ("--set", setting)]
-        return pod(render("--values", CHART / "ci" / "several-clusters.yaml", *options))["metadata"].get("annotations")
+        return pod(render("--values", values, *options))["metadata"].get("annotations")
 
     before = annotations()
-    assert before == annotations("config.partition.autoscaling.enabled=true")
+    assert before == annotations("config.partition.autoscaling.enabled=true", "config.log.level=debug")
     assert before == annotations("config.application[0].partition.autoscaling.enabled=false")
+    assert before == annotations(r"config.application[1].baseline.invoices\.v2=4")
     assert before == annotations(r"topology.files.x\.txt=text")
-    assert before != annotations("config.partition.autoscaling.timeout.ms=1m")
+    assert before != annotations("config.application[0].expected.cluster.id=MkU3OEVBNTcwNTJENDM2Qg")
     assert annotations("restartOnConfigChange=false") is None
+
+    last = ["config.application[0].application.id=a", "config.application[0].max.new.partitions=9"]
+    assert annotations(*last, values="/dev/null") == annotations(last[0], values="/dev/null")
 
 
 def test_secrets_are_only_named():
@@ -223,6 +262,8 @@ def test_what_is_refused():
     refused("not a key of topology.files", "--set", "config.topology.file=shop.txt")
     refused("use 0.0.0.0:9878", "--set", "config.http.listen=127.0.0.1:9878")
     refused("use 0.0.0.0:9878", "--set", "config.http.listen=0.0.0.0:0")
+    refused("use config.http.listen", "--set", "extraEnv[0].name=HTTP_LISTEN", "--set", "extraEnv[0].value=0.0.0.0:80")
+    refused("use the NetworkPolicy of its pod", "--set", "mode=sidecar", "--set", "networkPolicy.enabled=true")
     refused("use podMonitor", "--set", "mode=sidecar", "--set", "serviceMonitor.enabled=true")
     refused("use one of them", "--set", "podMonitor.enabled=true", "--set", "serviceMonitor.enabled=true")
 
@@ -236,6 +277,11 @@ def test_two_pods_elect_a_leader():
     budget = of_kind(rendered, "PodDisruptionBudget")["spec"]
     assert budget["maxUnavailable"] == 1
     assert budget["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    assert "unhealthyPodEvictionPolicy" not in of_kind(render(kubernetes="1.25"), "PodDisruptionBudget")["spec"]
+    spread = deployment["template"]["spec"]["topologySpreadConstraints"]
+    assert [(one["topologyKey"], one["whenUnsatisfiable"]) for one in spread] == [("kubernetes.io/hostname", "ScheduleAnyway")]
+    assert spread[0]["labelSelector"] == budget["selector"]
 
 
 def test_one_pod_without_an_election():
@@ -274,6 +320,23 @@ def test_sidecar_in_the_pod_of_an_application():
             assert monitor["selector"]["matchLabels"].items() <= pod(rendered)["metadata"]["labels"].items()
             assert monitor["podMetricsEndpoints"][0]["port"] in [port["name"] for port in sidecar["ports"]]
             check_config(rendered)
+
+
+def test_network_policy():
+    def policy(*options):
+        rendered = render("--set", "networkPolicy.enabled=true", *options)
+        spec = of_kind(rendered, "NetworkPolicy")["spec"]
+        assert spec["podSelector"]["matchLabels"].items() <= pod(rendered)["metadata"]["labels"].items()
+        assert [port["port"] for port in spec["ingress"][0]["ports"]] == ["autoscaler"]
+        return spec, of_kind(rendered, "Pod")["metadata"]["labels"]
+
+    spec, _ = policy()
+    assert spec["policyTypes"] == ["Ingress"] and "from" not in spec["ingress"][0] and "egress" not in spec
+    spec, of_test = policy("--values", CHART / "ci" / "full.yaml")
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert spec["ingress"][0]["from"][0] == {"podSelector": {"matchLabels": of_test}}
+    assert len(spec["ingress"][0]["from"]) == 2
+    assert [{port["port"] for port in rule["ports"]} for rule in spec["egress"]] == [{53}, {9092}]
 
 
 def test_monitors():
@@ -326,6 +389,9 @@ def test_alerts():
         outcomes = {bool(test.get("exp_alerts")) for test in tests if test["alertname"] == name}
         assert outcomes == {True, False}, f"{name} needs a test in which it fires and one in which it is quiet"
     assert headings == {rule["alert"].lower() for rule in alerts()}
+    properties = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    known = properties["prometheusRule"]["properties"]["disabled"]["items"]["enum"]
+    assert known == [rule["alert"] for rule in alerts()], "names that prometheusRule.disabled takes, in values.schema.json"
 
 
 def test_dashboard():
@@ -400,10 +466,17 @@ def test_notes_say_what_is_missing():
     assert "exit code 2" in notes() and "Autoscaling is OFF" in notes()
     full = notes("--values", CHART / "ci" / "full.yaml")
     assert "exit code 2" not in full and "Autoscaling is ON" in full
+    several = notes("--values", CHART / "ci" / "several-clusters.yaml")
+    assert "exit code 2" not in several and "ON for shop" in several and "OFF for billing" in several
+    assert "exit code 2" in notes("--set", "config.application[0].application.id=a")
+    variables = {"APPLICATION_ID": "shop", "BOOTSTRAP_SERVERS": "broker-1:9092", "PARTITION_AUTOSCALING_ENABLED": "true"}
+    variables = notes("--set-json", f"extraEnv={json.dumps([{'name': name, 'value': value} for name, value in variables.items()])}")
+    assert "exit code 2" not in variables and "Autoscaling is O" not in variables and "PARTITION_AUTOSCALING_ENABLED" in variables
     assert "One of its 2 pods leads" in notes() and "leads" not in notes("--set", "replicaCount=1")
     sidecar = notes("--set", "mode=sidecar")
     assert "enableServiceLinks" in sidecar and "elect one that acts" in sidecar
-    assert "run one replica" in notes("--set", "mode=sidecar", "--set", "config.leader.election=none")
+    for setting in ["config.leader.election=none", "config.application[0].leader.election=none"]:
+        assert "run one replica" in notes("--set", "mode=sidecar", "--set", setting)
 
 
 def test_version_is_that_of_the_program():

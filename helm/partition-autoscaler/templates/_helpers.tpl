@@ -18,6 +18,12 @@ app.kubernetes.io/name: {{ include "partition-autoscaler.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* Of the pod of `helm test`, which is none of the Service. */}}
+{{- define "partition-autoscaler.testLabels" -}}
+app.kubernetes.io/name: {{ include "partition-autoscaler.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "partition-autoscaler.labels" -}}
 {{ include "partition-autoscaler.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

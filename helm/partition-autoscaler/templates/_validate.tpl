@@ -6,6 +6,11 @@
 {{- if regexMatch "^(127\\.|localhost:|\\[::1\\])|:0$" $config.http.listen -}}
 {{- fail (printf "config.http.listen is %s, but probes and scrapes come from outside the pod and need a fixed port; use 0.0.0.0:9878" $config.http.listen) -}}
 {{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if eq .name "HTTP_LISTEN" -}}
+{{- fail "extraEnv holds HTTP_LISTEN, which would win over the port that probes and scrapes use; use config.http.listen" -}}
+{{- end -}}
+{{- end -}}
 
 {{- if and (eq .Values.mode "deployment") (gt (int .Values.replicaCount) 1) -}}
 {{- range $applications -}}
@@ -20,6 +25,9 @@
 {{- end -}}
 {{- end -}}
 
+{{- if and .Values.networkPolicy.enabled (eq .Values.mode "sidecar") -}}
+{{- fail "networkPolicy.enabled needs mode deployment, because a sidecar shares the network of the application; use the NetworkPolicy of its pod" -}}
+{{- end -}}
 {{- if and .Values.serviceMonitor.enabled (eq .Values.mode "sidecar") -}}
 {{- fail "serviceMonitor.enabled needs mode deployment, because a sidecar has no Service; use podMonitor" -}}
 {{- end -}}

@@ -85,7 +85,7 @@ impl Builder {
         let process = Process::start("the sidecar", command);
         let output = Output::of(&mut process.child());
         let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT));
-        Sidecar { process, output, configs, agent: config.build().into(), _dir: dir }
+        Sidecar { process, output, configs, agent: config.build().into(), dir }
     }
 }
 
@@ -95,7 +95,7 @@ pub struct Sidecar {
     output: Output,
     configs: Vec<PathBuf>,
     agent: Agent,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Sidecar {
@@ -191,9 +191,12 @@ impl Sidecar {
 
     /// Replaces its configuration file (the first one), in one step.
     pub fn write_config(&self, text: &str) {
-        let path = self.configs.first().expect("a sidecar with a configuration file");
-        let new = path.with_extension("new");
-        fs::write(&new, text).and_then(|()| fs::rename(&new, path)).expect("our own folder");
+        replace(self.configs.first().expect("a sidecar with a configuration file"), text);
+    }
+
+    /// Replaces a file of [`Builder::file`], in one step.
+    pub fn write_file(&self, name: &str, text: &str) {
+        replace(&self.dir.path().join(name), text);
     }
 
     /// Waits for the end of the process.
@@ -206,4 +209,9 @@ impl Sidecar {
     pub fn process(&self) -> &Process {
         &self.process
     }
+}
+
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).expect("our own folder");
 }

@@ -66,7 +66,6 @@ fn two_pods_autoscale_and_prometheus_sees_it() {
         assert_helm_test_passes(pod);
     }
 
-    // Sidecars without a broker: nobody can prove that it leads.
     let fires = |alert: &str, labels: &Value| {
         let rule = rules.iter().find(|rule| rule["alert"] == alert).expect("an alert of the chart");
         let moment = prometheus.wait(rule["expr"].as_str().expect("a text"));
@@ -74,6 +73,15 @@ fn two_pods_autoscale_and_prometheus_sees_it() {
         prometheus.wait_rule(alert, "pending");
     };
     let labels = json!({"namespace": "streams", "application_id": "charted"});
+
+    // A ConfigMap that has reached one of the two pods.
+    let on = pods[0].file("config.toml");
+    sidecars[0].write_file("config.toml", &on.replace("autoscaling.enabled = true", "autoscaling.enabled = false"));
+    fires("PartitionAutoscalerFlagMismatch", &labels);
+    sidecars[0].write_file("config.toml", on);
+    prometheus.wait_rule("PartitionAutoscalerFlagMismatch", "inactive");
+
+    // Sidecars without a broker: nobody can prove that it leads.
     cluster.pause(1);
     fires("PartitionAutoscalerNoLeader", &labels);
     prometheus.wait("count(up == 1) == 2");

@@ -94,6 +94,12 @@ impl Rendered {
         sidecar
     }
 
+    /// The text of a file in a ConfigMap.
+    #[track_caller]
+    pub fn file(&self, name: &str) -> &str {
+        text(self.all("ConfigMap").find_map(|map| map["data"].get(name)).expect("a file"))
+    }
+
     /// The rules of the PrometheusRule, groups and all.
     pub fn rule_file(&self) -> &Value {
         &self.one("PrometheusRule")["spec"]
@@ -106,8 +112,7 @@ impl Rendered {
 
     /// The Grafana dashboard.
     pub fn dashboard(&self) -> Value {
-        let board = self.all("ConfigMap").find_map(|map| map["data"]["partition-autoscaler.json"].as_str());
-        serde_json::from_str(board.expect("a dashboard")).expect("JSON")
+        serde_json::from_str(self.file("partition-autoscaler.json")).expect("JSON")
     }
 }
 
