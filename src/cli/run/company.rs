@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::autoscaler::driver::Control;
 use crate::cli::live;
@@ -23,35 +23,51 @@ pub fn follow(settings: Settings, control: Sender<Control>) {
     thread::spawn(move || {
         loop {
             thread::sleep(PACE);
-            match refuse(&settings) {
-                Err(error) if error.class == ErrorClass::Config => {
-                    let _ = control.send(Control::Refuse(error)); // a loop that has ended needs no telling
+            match has_company(&settings) {
+                Ok(true) => {
+                    let _ = control.send(Control::Refuse(refusal(&settings))); // a loop that has ended needs no telling
                     return;
                 }
+                Ok(false) => {}
                 Err(error) => {
                     debug!(application_id = settings.application_id, "other sidecars cannot be seen: {}", error.message)
                 }
-                Ok(()) => {}
             }
         }
     });
 }
 
-/// An error of class [`ErrorClass::Config`] if another sidecar is at work. Without the right to see, none is seen.
+/// An error if another sidecar is at work, or if that cannot be found out now. A group that this account may not describe is mostly not
+/// listed at all, so it cannot be told from none.
 pub fn refuse(settings: &Settings) -> Result<(), KafkaError> {
-    let name = live::client_id(&settings.application_id);
-    let mut client = crate::kafka::Client::connect(&settings.bootstrap_servers, &settings.kafka, &name)?;
-    match client.describe_group(&name, live::TIMEOUT) {
-        Ok(group) if group.as_ref().is_none_or(|group| group.members.is_empty()) => Ok(()),
-        Err(error) if matches!(error.class, ErrorClass::Authorization | ErrorClass::TooOld) => Ok(()), // the observation will tell
+    match has_company(settings) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(refusal(settings)),
+        Err(error) if matches!(error.class, ErrorClass::Authorization | ErrorClass::TooOld) => {
+            warn!(
+                application_id = settings.application_id,
+                "whether another sidecar is at work cannot be seen; make sure that there is none: {}", error.message
+            );
+            Ok(())
+        }
         Err(error) => Err(error),
-        Ok(_) => Err(KafkaError::new(
-            ErrorClass::Config,
-            format!(
-                "another sidecar of {} with leader.election=kafka is at work, so one with leader.election=none must not act beside it; \
-                 stop it, or set leader.election to kafka here",
-                settings.application_id
-            ),
-        )),
     }
+}
+
+fn has_company(settings: &Settings) -> Result<bool, KafkaError> {
+    let name = live::client_id(&settings.application_id); // which is the name of the group as well
+    let mut client = crate::kafka::Client::connect(&settings.bootstrap_servers, &settings.kafka, &name)?;
+    let group = client.describe_group(&name, live::TIMEOUT)?;
+    Ok(group.is_some_and(|group| !group.members.is_empty()))
+}
+
+fn refusal(settings: &Settings) -> KafkaError {
+    KafkaError::new(
+        ErrorClass::Config,
+        format!(
+            "another sidecar of {} with leader.election=kafka is at work, so one with leader.election=none must not act beside it; \
+             stop it, or set leader.election to kafka here",
+            settings.application_id
+        ),
+    )
 }
