@@ -242,6 +242,7 @@ fn followers_hear_of_the_leaders_error_and_flag() {
     let error = json!({"code": 1, "name": "INCOMPLETE_SOURCE_TOPIC_METADATA"});
     let is_told = |application: &Value| application["assignor_error"] == error;
     wait_application(&logs, "the error", is_told);
+    logs.wait_log("the leader says INCOMPLETE_SOURCE_TOPIC_METADATA");
     let sample = "partition_autoscaler_assignor_error{application_id=\"heard\",code=\"INCOMPLETE_SOURCE_TOPIC_METADATA\"}";
     assert_eq!(metric(&logs.metrics(), sample), 1.0);
     let (code, ready) = logs.get("/readyz");
