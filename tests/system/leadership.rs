@@ -217,7 +217,13 @@ fn a_sidecar_without_election_refuses_company() {
     alone.wait_log("error: another sidecar of company with leader.election=kafka is at work");
     elected.process().terminate();
     elected.wait_exit();
-    wait_state(&sidecar(&stage, &[]).start(), "Steady");
+
+    // One that comes later is seen as well.
+    let alone = sidecar(&stage, &[]).start();
+    wait_state(&alone, "Steady");
+    let _elected = sidecar(&stage, &[KAFKA]).start();
+    assert_eq!(alone.wait_exit().code(), Some(2));
+    alone.wait_log("error: another sidecar of company with leader.election=kafka is at work");
 }
 
 #[test]
