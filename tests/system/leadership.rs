@@ -145,7 +145,7 @@ fn without_rights_one_sentence_says_which() {
     });
 }
 
-fn put(sidecar: &Sidecar, token: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn put(sidecar: &Sidecar, token: &str, body: &Value) -> (u16, Value) {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let request = agent.put(format!("{}/v1/config", sidecar.url())).header("Authorization", format!("Bearer {token}"));
     let mut answer = request.send_json(body).unwrap();
@@ -194,6 +194,15 @@ fn a_request_changes_settings_until_the_files_change() {
     assert_eq!(values["partition.autoscaling.timeout.ms"]["value"], 300_000);
     let audit = running.wait_log("changes until the files change");
     assert!(audit.contains("partition.autoscaling.enabled=true") && audit.contains("127.0.0.1:"), "{audit}");
+
+    // what is asked for while only errors are logged leaves no line
+    for wanted in [json!({"log.level": "error"}), json!({"partition.autoscaling.timeout.ms": "6m"}), json!({"log.level": "info"})]
+    {
+        assert_eq!(put(&running, "hunter2", &wanted).0, 200);
+    }
+    running.wait_log("changes until the files change: log.level=\"info\"");
+    assert!(!running.log().contains("6m"), "{}", running.log());
+    let values = shown();
 
     // files that are wrong change nothing, others replace what was asked for
     let reload = "partition_autoscaler_config_last_reload_success";
