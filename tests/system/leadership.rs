@@ -145,7 +145,7 @@ fn without_rights_one_sentence_says_which() {
     });
 }
 
-fn put(sidecar: &Sidecar, token: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn put(sidecar: &Sidecar, token: &str, body: &Value) -> (u16, Value) {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let request = agent.put(format!("{}/v1/config", sidecar.url())).header("Authorization", format!("Bearer {token}"));
     let mut answer = request.send_json(body).unwrap();
@@ -195,6 +195,15 @@ fn a_request_changes_settings_until_the_files_change() {
     let audit = running.wait_log("changes until the files change");
     assert!(audit.contains("partition.autoscaling.enabled=true") && audit.contains("127.0.0.1:"), "{audit}");
 
+    // what is asked for while only errors are logged leaves no line
+    for wanted in [json!({"log.level": "error"}), json!({"partition.autoscaling.timeout.ms": "6m"}), json!({"log.level": "info"})]
+    {
+        assert_eq!(put(&running, "hunter2", &wanted).0, 200);
+    }
+    running.wait_log("changes until the files change: log.level=\"info\"");
+    assert!(!running.log().contains("6m"), "{}", running.log());
+    let values = shown();
+
     // files that are wrong change nothing, others replace what was asked for
     let reload = "partition_autoscaler_config_last_reload_success";
     running.write_config("partition.autoscaling.enabeld = true\n");
@@ -217,7 +226,13 @@ fn a_sidecar_without_election_refuses_company() {
     alone.wait_log("error: another sidecar of company with leader.election=kafka is at work");
     elected.process().terminate();
     elected.wait_exit();
-    wait_state(&sidecar(&stage, &[]).start(), "Steady");
+
+    // One that comes later is seen as well.
+    let alone = sidecar(&stage, &[]).start();
+    wait_state(&alone, "Steady");
+    let _elected = sidecar(&stage, &[KAFKA]).start();
+    assert_eq!(alone.wait_exit().code(), Some(2));
+    alone.wait_log("error: another sidecar of company with leader.election=kafka is at work");
 }
 
 #[test]
@@ -242,6 +257,7 @@ fn followers_hear_of_the_leaders_error_and_flag() {
     let error = json!({"code": 1, "name": "INCOMPLETE_SOURCE_TOPIC_METADATA"});
     let is_told = |application: &Value| application["assignor_error"] == error;
     wait_application(&logs, "the error", is_told);
+    logs.wait_log("the leader says INCOMPLETE_SOURCE_TOPIC_METADATA");
     let sample = "partition_autoscaler_assignor_error{application_id=\"heard\",code=\"INCOMPLETE_SOURCE_TOPIC_METADATA\"}";
     assert_eq!(metric(&logs.metrics(), sample), 1.0);
     let (code, ready) = logs.get("/readyz");

@@ -24,7 +24,6 @@ struct Point {
 }
 
 const NO_LONGER: &str = "this sidecar does not lead any more";
-const NO_RECORDS: &str = "paused-before-intent-partition-autoscaler takes no records";
 const GIVEN_UP: &str = "this sidecar writes no more to the coordinator topic";
 
 const POINTS: [Point; 6] = [
@@ -88,6 +87,13 @@ fn asked(cluster: &Cluster, client: &str) -> Vec<(i64, i64)> {
     requests.flat_map(pairs).collect()
 }
 
+/// How often it was kept from acting, of whatever kind.
+fn fenced(sidecar: &Sidecar, id: &str) -> f64 {
+    let (metrics, sample) = (sidecar.metrics(), format!("partition_autoscaler_fenced_total{{application_id=\"{id}\","));
+    let samples = metrics.lines().filter(|line| line.starts_with(&sample));
+    samples.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+}
+
 fn pause_at(point: &Point) {
     let stage = Stage::shared(point.id);
     stage.create(&[("orders", 3)]);
@@ -132,7 +138,8 @@ fn pause_at(point: &Point) {
     assert!(asked(stage.cluster, &clients[0]).iter().all(|(count, _)| *count == 6), "only what it saw before it stood still");
     assert!(codes(&clients[1]).iter().all(|code| *code == 0), "{}: {:?}", point.name, asked(stage.cluster, &clients[1]));
     if point.name == "before-intent" {
-        assert!(old.log().contains(NO_RECORDS) || !old.log().contains("this sidecar leads"), "{}", old.log());
+        wait::until(PATIENCE, "a failed call in the metrics", || (fenced(&old, point.id) >= 1.0).then_some(()));
+        assert!(!old.log().contains("this sidecar leads"), "{}", old.log());
     }
 }
 

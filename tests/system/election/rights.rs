@@ -4,7 +4,7 @@ use kit::wait::{self, PATIENCE};
 use kit::{Acl, Operation, Resource};
 use serde_json::Value;
 
-use super::{Team, both};
+use super::{Member, Team, both};
 use crate::failures::rights::{USER, guarded};
 
 /// What the election of this application needs, no more; to be seen by leaving one out.
@@ -65,6 +65,19 @@ fn wait_well(team: &Team<'_>, at: usize) {
     team.sidecars[at].wait_status("that nothing is wrong", well);
 }
 
+/// Waits for two more heartbeats of each sidecar. Between them lies a second: ten times what a leader takes to look.
+fn wait_heartbeats(team: &Team<'_>) {
+    let heartbeats = || -> Vec<usize> {
+        let requests = team.stage.cluster.requests("HEARTBEAT");
+        let of = |member: &Member| requests.iter().filter(|request| request.client_id == member.client).count();
+        team.sidecars.iter().map(of).collect()
+    };
+    let before = heartbeats();
+    wait::until(PATIENCE, "two more heartbeats of each", || {
+        heartbeats().iter().zip(&before).all(|(now, before)| *now >= before + 2).then_some(())
+    });
+}
+
 #[test]
 fn each_right_of_the_least_set_is_needed_and_named_when_it_is_missing() {
     let mut team = team("least");
@@ -118,12 +131,21 @@ fn a_topic_that_becomes_unreadable_stops_the_leader_until_it_may_read_again() {
     team.start(2);
     team.wait_leader();
     team.expand(4);
+    let orders = team.stage.topic("orders");
+    for sidecar in &team.sidecars {
+        sidecar.wait_status("the baseline", |status| status["applications"][0]["baseline"][&orders] == 4);
+    }
     revoke(&read);
     for at in 0..2 {
         wait_warning(&team, at, &format!("Kafka denies READ on the topic {name}"));
+        team.sidecars[at].wait_status("that it does not lead", |status| status["applications"][0]["leader"] == false);
     }
+    team.stage.grow(&[("orders", 6)]);
+    wait_heartbeats(&team);
+    let before: Vec<_> = team.requests().into_iter().map(|(_, totals)| totals).collect();
+    assert_eq!(before, [both(4)], "nobody leads, so nobody acts");
     allow(&read);
-    team.expand(6);
+    team.wait_followed(6);
     team.wait_leader();
     for at in 0..2 {
         wait_well(&team, at);

@@ -1,9 +1,12 @@
 //! Joined inputs that do not grow together.
 
+use kit::Sidecar;
 use kit::app::Builder;
+use serde_json::json;
 
 use super::{Shop, details, failures, totals};
-use crate::stage::{Stage, wait_state};
+use crate::leadership::put;
+use crate::stage::{BINARY, Stage, wait_state};
 
 #[test]
 fn joined_inputs_may_grow_one_after_the_other() {
@@ -66,4 +69,31 @@ fn a_sibling_that_never_grows_is_one_failure_and_no_end() {
     ]);
     assert_eq!(shop.settled_plans(), [expected]);
     assert_eq!(failures(&sidecar), 1);
+}
+
+const TIMEOUT: &str = "partition.autoscaling.timeout.ms";
+const TOKEN: (&str, &str) = ("http.token.file", "\"token\"");
+
+/// Waits for a sibling with the default timeout, until `shorten` has it changed.
+fn gives_up(id: &'static str, shorten: impl FnOnce(&Shop<'_>, &Sidecar)) {
+    let shop = Shop { inputs: &["orders", "payments"], copartitioned: true, ..Shop::shared(id) };
+    let config = shop.create(&[]).config(&[TOKEN]);
+    let sidecar = Sidecar::builder(BINARY).config(&config).file("token", "hunter2").start();
+    wait_state(&sidecar, "Steady");
+    shop.stage.grow(&[("orders", 6)]);
+    wait_state(&sidecar, "Waiting");
+    shorten(&shop, &sidecar);
+    let failed = wait_state(&sidecar, "Failed");
+    assert!(details(&failed).contains("gave up after 1ms"), "{failed}");
+    assert_eq!(failures(&sidecar), 1);
+}
+
+#[test]
+fn a_shorter_timeout_that_is_asked_for_ends_the_wait() {
+    gives_up("impatient-asked", |_, sidecar| assert_eq!(put(sidecar, "hunter2", &json!({(TIMEOUT): 1})).0, 200));
+}
+
+#[test]
+fn a_shorter_timeout_in_the_file_ends_the_wait() {
+    gives_up("impatient-written", |shop, sidecar| sidecar.write_config(&shop.config(&[TOKEN, (TIMEOUT, "1")])));
 }

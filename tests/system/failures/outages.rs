@@ -115,6 +115,20 @@ fn a_signal_ends_it() {
 }
 
 #[test]
+fn a_signal_ends_a_leader_whose_broker_is_silent() {
+    let cluster = mortal();
+    let shop = Shop::on(&cluster, "silent-end");
+    let sidecar = shop.create(&[]).sidecar(&[("leader.election", "\"kafka\"")]);
+    wait_state(&sidecar, "Steady");
+    cluster.pause(1);
+    sidecar.process().terminate();
+    let status = sidecar.wait_exit();
+    cluster.resume(1);
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(lines(&sidecar, "stopped"), 1, "it came to an end by itself: {}", sidecar.log());
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     // A broker that takes the connection and never answers, so that the sidecar is in the middle of a call.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
