@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::autoscaler::backoff;
-use crate::autoscaler::lead::{Begun, Loop, Unwritten, assignor_error, model};
+use crate::autoscaler::lead::{Begun, Loop, assignor_error, model};
 use crate::autoscaler::machine::{Machine, Rules};
+use crate::autoscaler::record::Unwritten;
 use crate::autoscaler::state::Event;
 use crate::autoscaler::status::{AssignorError, HistoryEntry};
 use crate::autoscaler::words;

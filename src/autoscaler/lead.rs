@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use crate::autoscaler::driver::{Control, Driver, Ended, READ_TIMEOUT, Report, needs_a_person};
 use crate::autoscaler::machine::{Machine, Rules};
+use crate::autoscaler::record::{self, EndedPlan, Unwritten, mismatch, topology};
 use crate::autoscaler::state::{Command, Event, State};
-use crate::autoscaler::status::{AssignorError, HistoryEntry, StateName};
-use crate::autoscaler::words;
+use crate::autoscaler::status::{AssignorError, StateName};
 use crate::config::settings::OnError;
 use crate::coordinator::office::{Office, Standing};
-use crate::coordinator::records::{Baseline, Fingerprint, Intent, Key, Kind, Outcome, Row, Verdict};
+use crate::coordinator::records::{Fingerprint, Intent, Key, Kind, Outcome, Row, Verdict};
 use crate::coordinator::{Memory, view};
 use crate::kafka::group_bytes::{self, Tasks};
 use crate::kafka::port::{Cluster, ErrorClass, Group, KafkaError, Observation, TopicError, TopicId, TopicState};
@@ -56,26 +56,6 @@ pub(super) struct Loop<'a, C, R> {
     unwritten: bool,
     /// Not before this moment it is tried again to write.
     next_write: Duration,
-}
-
-/// What happened while a sidecar led and is not remembered yet: it outlives a write that costs the leadership.
-#[derive(Default)]
-pub(super) struct Unwritten {
-    /// For the history.
-    pub(super) history: Vec<HistoryEntry>,
-    plans: Vec<EndedPlan>,
-}
-
-/// A plan that came to its end.
-struct EndedPlan {
-    epoch: u64,
-    fingerprint: Fingerprint,
-    mismatch: String,
-    targets: BTreeMap<String, u32>,
-    topic_ids: BTreeMap<String, TopicId>,
-    result: Verdict,
-    errors: BTreeMap<String, TopicError>,
-    took: Duration,
 }
 
 /// Why leading did not begin.
@@ -200,7 +180,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         let now = self.driver.now();
         let mut events = self.machine.take_events();
         // one mismatch is one failure, however many leaders give it up
-        if self.machine.decision().is_some_and(|decision| self.is_counted(&self.mismatch(decision))) {
+        if self.machine.decision().is_some_and(|decision| self.is_counted(decision)) {
             let before = events.len();
             events.retain(|event| *event != Event::GaveUp);
             if events.len() < before {
@@ -209,10 +189,9 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         }
         for event in &events {
             match event {
-                Event::Expanded { decision, took } => self.ended(decision, Verdict::Expanded, &BTreeMap::new(), *took),
+                Event::Expanded { decision, took } => self.plan_ended(decision, Verdict::Expanded, &BTreeMap::new(), *took),
                 Event::Entered(State::Failed { decision, errors }) => {
-                    let took = self.driver.setup.rules.timeout;
-                    self.ended(decision, Verdict::Failed, errors, took);
+                    self.plan_ended(decision, Verdict::Failed, errors, self.driver.setup.rules.timeout);
                 }
                 _ => {}
             }
@@ -223,37 +202,23 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     }
 
     /// A plan has ended; its rows follow.
-    fn ended(&mut self, decision: &Decision, result: Verdict, errors: &BTreeMap<String, TopicError>, took: Duration) {
+    fn plan_ended(&mut self, decision: &Decision, result: Verdict, errors: &BTreeMap<String, TopicError>, took: Duration) {
         let targets: BTreeMap<_, _> = decision.changes.iter().map(|change| (change.topic.clone(), change.to)).collect();
         let mut topic_ids = self.machine.counts().ids();
         topic_ids.retain(|topic, _| targets.contains_key(topic));
+        let (kind, epoch) = (Kind::Reaction, self.office.memory().standing_intent().map_or(0, |standing| standing.epoch));
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let plan = EndedPlan {
-            epoch: self.office.memory().standing_intent().map_or(0, |standing| standing.epoch),
-            fingerprint: self.model,
-            mismatch: self.mismatch(decision),
-            targets,
-            topic_ids,
-            result,
-            errors: errors.clone(),
-            took,
+            mismatch: mismatch(decision, &self.machine),
+            intent: Intent { kind, epoch, fingerprint: self.model, targets, topic_ids },
+            outcome: Outcome { kind, epoch, result, errors: errors.clone(), took_ms },
         };
         self.driver.unwritten.plans.push(plan);
     }
 
-    /// Identity of a mismatch: what of which topic would have to grow to what, or does not fit.
-    fn mismatch(&self, decision: &Decision) -> String {
-        let ids = self.machine.counts().ids();
-        let id = |topic: &String| ids.get(topic).map(ToString::to_string).unwrap_or_default();
-        let changes = decision.changes.iter().map(|change| format!("{}@{}={}", change.topic, id(&change.topic), change.to));
-        let conflicts = decision.conflicts.iter().map(|(topic, conflict)| format!("{topic}@{}!{}", id(topic), conflict.expected));
-        let parts: Vec<String> = changes.chain(conflicts).collect();
-        Fingerprint::of(parts.iter().map(String::as_str)).to_string()
-    }
-
-    fn is_counted(&self, mismatch: &str) -> bool {
-        let unwritten =
-            self.driver.unwritten.plans.iter().any(|plan| plan.result == Verdict::Failed && plan.mismatch == mismatch);
-        unwritten || self.office.memory().get(&Key::Failure(mismatch.to_owned())).is_some()
+    fn is_counted(&self, decision: &Decision) -> bool {
+        let mismatch = mismatch(decision, &self.machine);
+        self.driver.unwritten.failed(&mismatch) || self.office.memory().get(&Key::Failure(mismatch)).is_some()
     }
 
     /// The first request of a plan is on its way, or was accepted and is being verified.
@@ -276,17 +241,9 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         self.driver.unwritten.trim();
         let unwritten = &self.driver.unwritten;
         let written = self.office.remember(now, &mut |memory, at| {
-            if machine.decision().is_some() {
-                remember(memory, at, machine);
-            }
-            let enabled = machine.enabled();
-            if !matches!(memory.get(&Key::Flag), Some(Row::Flag { enabled: known, .. }) if *known == enabled) {
-                memory.set(Row::Flag { enabled, since: at });
-            }
+            record::stand(memory, at, machine);
             unwritten.put_into(memory, at);
-            if matches!(machine.state(), State::Steady | State::Settling { .. } | State::Disabled { .. }) {
-                memory.close_failures();
-            }
+            record::close_failures(memory, machine);
         });
         if written {
             self.unwritten = false;
@@ -422,49 +379,6 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
     }
 }
 
-impl Unwritten {
-    /// The latest are kept: the topic may refuse everything for a long time.
-    fn trim(&mut self) {
-        const KEPT: usize = 100;
-        self.history.drain(..self.history.len().saturating_sub(KEPT));
-        self.plans.drain(..self.plans.len().saturating_sub(KEPT));
-    }
-
-    fn put_into(&self, memory: &mut Memory, at: u64) {
-        for entry in &self.history {
-            memory.add_history(entry.at.milliseconds(), &entry.event, &entry.message);
-        }
-        for plan in &self.plans {
-            let EndedPlan { epoch, fingerprint, targets, topic_ids, result, errors, took, mismatch } = plan;
-            if *result == Verdict::Failed {
-                memory.count_failure(mismatch, at);
-            }
-            if memory.outcome(Kind::Reaction).is_some_and(|later| later.epoch > *epoch) {
-                continue; // another leader came between
-            }
-            memory.set(Row::Intent(Intent {
-                kind: Kind::Reaction,
-                epoch: *epoch,
-                fingerprint: *fingerprint,
-                targets: targets.clone(),
-                topic_ids: topic_ids.clone(),
-            }));
-            memory.set(Row::Outcome(Outcome {
-                kind: Kind::Reaction,
-                epoch: *epoch,
-                result: *result,
-                errors: errors.clone(),
-                took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            }));
-        }
-    }
-}
-
-/// The topology that a baseline is learned with.
-fn topology(planner: &Planner) -> Fingerprint {
-    Fingerprint::of([planner.shape().as_str()])
-}
-
 /// Everything that targets are planned with beside the counts.
 pub(super) fn model(planner: &Planner, rules: &Rules) -> Fingerprint {
     Fingerprint::of([planner.identity().as_str(), &rules.max_new_partitions.to_string()])
@@ -491,34 +405,6 @@ pub(super) fn assignor_error(memory: &Memory) -> AssignorError {
         Some(Row::AssignorError { error, .. }) => *error,
         _ => AssignorError::None,
     }
-}
-
-/// Puts down where the machine stands.
-fn remember(memory: &mut Memory, at: u64, machine: &Machine) {
-    let ids = machine.counts().ids();
-    let learned_here = Row::Topology(topology(machine.planner()));
-    if memory.get(&Key::Topology) != Some(&learned_here) {
-        memory.forget_topology();
-        memory.set(learned_here);
-    }
-    let inputs = machine.baseline().iter();
-    memory.set_baseline(inputs.map(|(topic, partitions)| Baseline {
-        topic: topic.clone(),
-        partitions: *partitions,
-        id: ids.get(topic).copied(),
-    }));
-    for (topic, partitions) in machine.counts().partitions() {
-        if topic.ends_with("-repartition") {
-            memory.set(Row::RepartitionCount { id: ids.get(&topic).copied(), topic, partitions });
-        }
-    }
-    memory.set_followers(machine.followers());
-    let (name, details) = (machine.state().name(), words::state(machine.state(), machine));
-    let known = memory.get(&Key::State);
-    if !matches!(known, Some(Row::State { name: old, details: said, .. }) if *old == name && *said == details) {
-        memory.set(Row::State { name, since: at, details });
-    }
-    memory.set(Row::AssignorError { error: machine.assignor_error(), message: words::decision(machine.decision()) });
 }
 
 /// What the members own and run; `None` while the group has no say, because it is rebalancing.
