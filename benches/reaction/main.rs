@@ -32,6 +32,9 @@ struct Arguments {
     /// Seconds to measure each at rest
     #[arg(long, default_value_t = 30)]
     rest_seconds: u64,
+    /// Nodes of the cluster
+    #[arg(long, default_value_t = 1)]
+    nodes: usize,
     /// What Cargo passes to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
@@ -39,12 +42,12 @@ struct Arguments {
 
 fn main() {
     let arguments = Arguments::parse();
-    let cluster = Cluster::builder().start();
+    let cluster = Cluster::builder().nodes(arguments.nodes).start();
     let rest = Duration::from_secs(arguments.rest_seconds);
     let at_rest = [10, 100].map(|topics| rest::measure(&cluster, topics, rest));
     let reactions = Kind::BOTH.map(|kind| reactions(&cluster, kind, arguments.growths));
     let elected = self::reactions(&cluster, Kind::Elected, arguments.growths);
-    tables::print(&reactions, &elected, &at_rest, rest);
+    tables::print(&reactions, &elected, &at_rest, rest, arguments.nodes);
 }
 
 fn reactions(cluster: &Cluster, kind: Kind, growths: usize) -> Vec<Reaction> {

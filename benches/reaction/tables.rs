@@ -29,10 +29,10 @@ const PARTS: [Part; 6] = [
 ];
 
 /// Prints everything.
-pub fn print(reactions: &[Vec<Reaction>; 2], elected: &[Reaction], at_rest: &[Rest], rest: Duration) {
+pub fn print(reactions: &[Vec<Reaction>; 2], elected: &[Reaction], at_rest: &[Rest], rest: Duration, nodes: usize) {
     let [sidecar, java] = reactions;
     println!(
-        "\nKafka {}, one broker on the same machine; both loops look every {} ms; JVM with a heap of 64 MB, serial collector, C1",
+        "\nKafka {}, {nodes} node(s) on the same machine; both loops look every {} ms; JVM with a heap of 64 MB, serial collector, C1",
         jars::KAFKA,
         POLL.as_millis()
     );
