@@ -316,6 +316,7 @@ impl Machine {
     /// Other settings, in force at once.
     pub fn reconfigure(&mut self, now: Duration, rules: Rules) {
         let toggled = rules.enabled != self.rules.enabled;
+        self.next_observation = self.next_observation.min(now.saturating_add(rules.poll_interval));
         self.rules = rules;
         if self.decision.is_some() {
             self.decide(now, toggled);

@@ -94,6 +94,13 @@ fn what_has_followed_once_is_not_pinned() {
     let knowledge = Knowledge { not_pinned: BTreeSet::from(["shop-by-customer-repartition".to_owned()]), ..Knowledge::default() };
     let sure = planner.decide(&baseline, &grown, &knowledge);
     assert_eq!((sure.decision, sure.changes.len()), (Verdict::Expand, 2));
+
+    // It was grown to 4 in between, by a leader that could not write the baseline of that any more.
+    for topic in ["shop-by-customer-repartition", "shop-totals-changelog"] {
+        *grown.get_mut(topic).unwrap() = 4;
+    }
+    let later = planner.decide(&baseline, &grown, &knowledge);
+    assert_eq!((later.decision, later.changes.len()), (Verdict::Expand, 2), "{}", later.message);
 }
 
 #[test]

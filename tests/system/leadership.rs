@@ -200,6 +200,7 @@ fn a_request_changes_settings_until_the_files_change() {
     {
         assert_eq!(put(&running, "hunter2", &wanted).0, 200);
     }
+    running.wait_log("changes until the files change: log.level=\"error\"");
     running.wait_log("changes until the files change: log.level=\"info\"");
     assert!(!running.log().contains("6m"), "{}", running.log());
     let values = shown();
@@ -214,6 +215,17 @@ fn a_request_changes_settings_until_the_files_change() {
     wait_application(&running, "the file's flag", |application| application["enabled"] == false);
     assert_eq!(shown(), before);
     assert_eq!(metric(&running.metrics(), reload), 1.0);
+}
+
+#[test]
+fn a_shorter_poll_interval_counts_at_once() {
+    let stage = stage("impatient");
+    let keys = [("http.token.file", "\"token\""), ("partition.autoscaling.poll.interval.ms", "\"1h\"")];
+    let running = sidecar(&stage, &keys).file("token", "hunter2").start();
+    wait_state(&running, "Steady");
+    stage.grow(&[("orders", 6)]);
+    assert_eq!(put(&running, "hunter2", &json!({"partition.autoscaling.poll.interval.ms": 100})).0, 200);
+    stage.wait_internal(&[("k-repartition", 6), ("st-changelog", 6)]);
 }
 
 #[test]

@@ -17,6 +17,11 @@ impl Level {
     pub fn set(&self, level: LogLevel) {
         let _ = self.0.modify(|filter| *filter = filter_of(level)); // fails only when the log is gone
     }
+
+    /// Lines of this level and above are written, whatever others are.
+    pub fn include(&self, level: LogLevel) {
+        let _ = self.0.modify(|filter| *filter = (*filter).max(filter_of(level)));
+    }
 }
 
 /// Starts the log on standard error.

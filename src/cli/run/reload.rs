@@ -61,6 +61,7 @@ impl Reload {
         match self.take(BTreeMap::new()) {
             Ok(all) => {
                 info!("the configuration was read again");
+                self.in_force(&all);
                 all
             }
             Err(errors) => {
@@ -81,7 +82,10 @@ impl Reload {
         requested.extend(settings);
         let (all, outcome) = match self.take(requested) {
             Ok(all) => {
+                // The line is written if the level before or the one now asks for it.
+                all.first().inspect(|first| self.log.include(first.log_level));
                 warn!(%from, "PUT /v1/config from {from} changes until the files change: {list}");
+                self.in_force(&all);
                 (all, Ok(()))
             }
             Err(errors) => {
@@ -97,11 +101,14 @@ impl Reload {
         let sources = Sources { requested, ..self.sources.clone() };
         let all = config::load(&sources)?;
         self.sources = sources;
+        Ok(all)
+    }
+
+    fn in_force(&self, all: &[Settings]) {
         if let Some(first) = all.first() {
             self.log.set(first.log_level);
         }
-        self.publish(&all);
-        Ok(all)
+        self.publish(all);
     }
 
     /// Shows the settings, and which of them wait for the next start.

@@ -27,7 +27,8 @@ const SETTINGS: &[(&str, &str)] = &[
     // A newcomer takes nothing away from the leader.
     ("partition.assignment.strategy", "cooperative-sticky"),
     ("session.timeout.ms", "10000"),
-    ("heartbeat.interval.ms", "1000"),
+    // All members have to hear of a leader that leaves before there is another one.
+    ("heartbeat.interval.ms", "500"),
     // The guard against a polling thread that hangs.
     ("max.poll.interval.ms", "15000"),
     ("enable.auto.commit", "false"),

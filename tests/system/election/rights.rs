@@ -65,7 +65,7 @@ fn wait_well(team: &Team<'_>, at: usize) {
     team.sidecars[at].wait_status("that nothing is wrong", well);
 }
 
-/// Waits for two more heartbeats of each sidecar. Between them lies a second: ten times what a leader takes to look.
+/// Waits for two more heartbeats of each sidecar. Between them lies half a second: five times what a leader takes to look.
 fn wait_heartbeats(team: &Team<'_>) {
     let heartbeats = || -> Vec<usize> {
         let requests = team.stage.cluster.requests("HEARTBEAT");
