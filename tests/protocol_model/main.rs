@@ -5,10 +5,12 @@
 //! Deliberate flaws show that the properties have teeth: with each of them the checker must find a counterexample.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+mod steps;
 mod world;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
-use world::{BOTH, Broken, Faults, Flaw, HORIZON, STEPS, Step, World};
+use steps::{BOTH, Broken, Faults, Flaw, STEPS, Step};
+use world::{HORIZON, World};
 
 struct Election {
     faults: Faults,

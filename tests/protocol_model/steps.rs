@@ -1,0 +1,93 @@
+//! What can happen, what may go wrong, and what must not come of it.
+
+pub const BOTH: [usize; 2] = [0, 1];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Broken {
+    /// A topic is larger than anyone correct wanted.
+    Overgrown,
+    /// A request took effect while another one leads, or had led since.
+    NotExclusive,
+    /// Two intents have the same number.
+    EpochReused,
+}
+
+/// What may still go wrong or change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
+    pub pauses: u8,
+    pub cuts: u8,
+    pub ends: u8,
+    pub timeouts: u8,
+    pub growths: u8,
+    pub recreations: u8,
+    pub plans: u8,
+    pub models: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    None,
+    /// The request goes out although the session may have run out.
+    IgnoresMargin,
+    /// The process may stand still between the check and the request.
+    SendsLate,
+    /// The log is read before `init_transactions` has fenced the others.
+    ReadsLogFirst,
+    /// An operator's plan is carried out without a look at the topic ids.
+    IgnoresTopicIds,
+    /// A fenced leader that still has partition 0 waits for its next win.
+    FencedForGood,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Tick,
+    Expire(usize),
+    Notice(usize),
+    Join(usize),
+    Win(usize),
+    Work(usize),
+    Finish(usize),
+    CommitTimesOut(usize, bool),
+    Act(usize, bool),
+    Expand(usize),
+    Arrive(usize),
+    Vanish(usize),
+    Pause(usize),
+    Cut(usize),
+    Heal(usize),
+    Crash(usize),
+    Leave(usize),
+    Learn(usize),
+    Grow,
+    Recreate,
+}
+
+pub const STEPS: &[fn(usize) -> Step] = &[
+    Step::Expire,
+    Step::Notice,
+    Step::Join,
+    Step::Win,
+    Step::Work,
+    Step::Finish,
+    |i| Step::CommitTimesOut(i, true),
+    |i| Step::CommitTimesOut(i, false),
+    |i| Step::Act(i, false),
+    |i| Step::Act(i, true),
+    Step::Expand,
+    Step::Arrive,
+    Step::Vanish,
+    Step::Pause,
+    Step::Cut,
+    Step::Heal,
+    Step::Crash,
+    Step::Leave,
+    Step::Learn,
+];
+
+/// What happens by itself once nothing goes wrong any more.
+pub const REPAIR: &[fn(usize) -> Step] =
+    &[Step::Heal, Step::Expire, Step::Notice, Step::Join, Step::Win, Step::Arrive, Step::Finish, Step::Work, |i| {
+        Step::Act(i, false)
+    }];
