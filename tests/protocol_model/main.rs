@@ -30,7 +30,7 @@ impl Model for Election {
             return;
         }
         steps.extend(BOTH.iter().flat_map(|i| STEPS.iter().map(|step| step(*i))));
-        steps.extend([Step::Grow, Step::Recreate]);
+        steps.extend([Step::Grow, Step::Recreate, Step::Shrink]);
         if world.now < HORIZON {
             steps.push(Step::Tick);
         }
@@ -46,6 +46,9 @@ impl Model for Election {
         vec![
             Property::always("no topic grows above what a correct leader wants", |_, world: &World| {
                 world.broken != Some(Broken::Overgrown)
+            }),
+            Property::always("no count falls while the topic is the same", |_, world: &World| {
+                world.broken != Some(Broken::Shrunk)
             }),
             Property::always("a request takes effect only under the present leader's intent", |_, world: &World| {
                 world.broken != Some(Broken::NotExclusive)
@@ -78,6 +81,7 @@ fn finds(flaw: Flaw, property: &'static str, faults: Faults) {
 const OVERGROWN: &str = "no topic grows above what a correct leader wants";
 const NOT_EXCLUSIVE: &str = "a request takes effect only under the present leader's intent";
 const EPOCH_REUSED: &str = "no two intents have the same number";
+const SHRUNK: &str = "no count falls while the topic is the same";
 const NOT_REPAIRED: &str = "once the faults end, everything is repaired";
 
 #[test]
@@ -110,6 +114,11 @@ fn recreated_topics() {
     check("recreated", Faults { recreations: 1, plans: 1, pauses: 1, ..Faults::default() });
 }
 
+#[test]
+fn a_request_for_fewer_partitions() {
+    check("shrink", Faults { shrinks: 1, growths: 1, plans: 1, ..Faults::default() });
+}
+
 /// A process that stands still between the check and the request cannot be stopped by anybody. Its totals are old, so too low at worst.
 #[test]
 fn a_late_request_grows_nothing_too_far() {
@@ -126,6 +135,7 @@ fn flaws_are_found_out() {
     finds(Flaw::ReadsLogFirst, EPOCH_REUSED, pause);
     finds(Flaw::FencedForGood, NOT_REPAIRED, pause);
     finds(Flaw::IgnoresTopicIds, OVERGROWN, Faults { recreations: 1, plans: 1, ..Faults::default() });
+    finds(Flaw::ObeysAnyCount, SHRUNK, Faults { shrinks: 1, growths: 1, ..Faults::default() });
     // The one thing that remains: Kafka has no request that names the topic by its id.
     finds(Flaw::SendsLate, OVERGROWN, Faults { recreations: 1, ..pause });
 }

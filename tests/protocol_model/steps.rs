@@ -10,6 +10,8 @@ pub enum Broken {
     NotExclusive,
     /// Two intents have the same number.
     EpochReused,
+    /// A count fell, and the topic is still the same.
+    Shrunk,
 }
 
 /// What may still go wrong or change.
@@ -23,6 +25,7 @@ pub struct Faults {
     pub recreations: u8,
     pub plans: u8,
     pub models: u8,
+    pub shrinks: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub enum Flaw {
     IgnoresTopicIds,
     /// A fenced leader that still has partition 0 waits for its next win.
     FencedForGood,
+    /// The broker sets whatever count it is asked for.
+    ObeysAnyCount,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,7 @@ pub enum Step {
     Learn(usize),
     Grow,
     Recreate,
+    Shrink,
 }
 
 pub const STEPS: &[fn(usize) -> Step] = &[

@@ -255,6 +255,12 @@ impl World {
                 self.recreated = Some(self.now);
                 self.change(Topics { generation: self.topics.generation + 1, input: 1, internal: 1 });
             }
+            // Not ours: whoever may create partitions can ask for fewer.
+            Step::Shrink => {
+                self.left.shrinks = self.left.shrinks.checked_sub(1)?;
+                let Topics { input, internal, .. } = self.topics;
+                (input > 1).then(|| self.create_partitions(input - 1, internal - 1, flaw))?;
+            }
         }
         Some(())
     }
@@ -277,6 +283,10 @@ impl World {
     }
 
     fn change(&mut self, topics: Topics) {
+        let Topics { generation, input, internal } = self.topics;
+        if topics.generation == generation && (topics.input < input || topics.internal < internal) {
+            self.broken = Some(Broken::Shrunk);
+        }
         self.before = self.topics;
         self.topics = topics;
         self.changed = self.now;
@@ -467,28 +477,37 @@ impl World {
         Some(())
     }
 
-    /// The controller carries the request out: it grows what it can.
+    /// The request reaches the controller.
     fn arrive(&mut self, i: usize, flaw: Flaw) -> Option<()> {
         let request = self.network[i].take()?;
         let exclusive = self.owner.is_none_or(|owner| owner == i) && self.standing == Some((i, request.fingerprint));
         if !exclusive && flaw != Flaw::SendsLate {
             self.broken = Some(Broken::NotExclusive);
         }
-        let grown = Topics {
-            input: self.topics.input.max(request.input),
-            internal: self.topics.internal.max(request.internal),
-            ..self.topics
-        };
+        let most = self.topics.internal.max(self.wanted);
+        self.create_partitions(request.input, request.internal, flaw);
         // CreatePartitions names topics and not their ids, so that a topic is recreated while a request is on its way cannot be helped.
         // But such a request is not older than a session.
         let helpless = self.recreated.is_some_and(|at| at + LAG >= request.allowed) && self.now < request.allowed + SESSION;
-        if grown.internal > self.topics.internal.max(self.wanted) && !helpless {
+        if self.topics.internal > most && !helpless {
             self.broken = Some(Broken::Overgrown);
         }
-        if grown != self.topics {
-            self.change(grown);
-        }
         Some(())
+    }
+
+    /// As Kafka does, each topic for itself: a count that is not above the present one is refused (`INVALID_PARTITIONS`).
+    fn create_partitions(&mut self, input: u8, internal: u8, flaw: Flaw) {
+        let accepts = |present: u8, asked: u8| asked > present || flaw == Flaw::ObeysAnyCount && asked > 0;
+        let mut topics = self.topics;
+        if accepts(topics.input, input) {
+            topics.input = input;
+        }
+        if accepts(topics.internal, internal) {
+            topics.internal = internal;
+        }
+        if topics != self.topics {
+            self.change(topics);
+        }
     }
 
     /// From here on nothing goes wrong: does a leader mend everything?
