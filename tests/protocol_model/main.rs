@@ -34,6 +34,8 @@ impl Model for Election {
         if world.now < HORIZON {
             steps.push(Step::Tick);
         }
+        let mut left = world.left;
+        steps.retain(|step| left.of(*step).is_none_or(|left| *left > 0));
     }
 
     fn next_state(&self, world: &World, step: Step) -> Option<World> {

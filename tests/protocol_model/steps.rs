@@ -28,6 +28,24 @@ pub struct Faults {
     pub shrinks: u8,
 }
 
+impl Faults {
+    /// How often this step is still possible; `None` for what happens in any case.
+    pub fn of(&mut self, step: Step) -> Option<&mut u8> {
+        Some(match step {
+            Step::Pause(_) => &mut self.pauses,
+            Step::Cut(_) => &mut self.cuts,
+            Step::Crash(_) | Step::Leave(_) => &mut self.ends,
+            Step::CommitTimesOut(..) => &mut self.timeouts,
+            Step::Grow => &mut self.growths,
+            Step::Recreate => &mut self.recreations,
+            Step::Expand(_) => &mut self.plans,
+            Step::Learn(_) => &mut self.models,
+            Step::Shrink => &mut self.shrinks,
+            _ => return None,
+        })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     None,

@@ -120,7 +120,7 @@ pub struct World {
     wanted: u8,
     network: [Option<Request>; 2],
     sidecars: [Sidecar; 2],
-    left: Faults,
+    pub left: Faults,
     pub broken: Option<Broken>,
 }
 
@@ -168,6 +168,9 @@ impl World {
 
     /// Changes the world; `None` where the step is not possible.
     pub fn step(&mut self, step: Step, flaw: Flaw) -> Option<()> {
+        if let Some(left) = self.left.of(step) {
+            *left = left.checked_sub(1)?;
+        }
         match step {
             Step::Tick => self.tick()?,
             Step::Expire(i) => {
@@ -205,7 +208,6 @@ impl World {
             Step::CommitTimesOut(i, committed) => self.commit_times_out(i, committed)?,
             Step::Act(i, lagging) => self.act(i, lagging, flaw)?,
             Step::Expand(i) => {
-                self.left.plans = self.left.plans.checked_sub(1)?;
                 self.idle(i)?;
                 let generation = self.topics.generation;
                 self.wanted = ASKED;
@@ -213,22 +215,14 @@ impl World {
             }
             Step::Arrive(i) => self.arrive(i, flaw)?,
             Step::Vanish(i) => drop(self.network[i].take()?),
-            Step::Pause(i) => {
-                self.left.pauses = self.left.pauses.checked_sub(1)?;
-                self.becomes(i, &[Process::Up], Process::Paused)?;
-            }
-            Step::Cut(i) => {
-                self.left.cuts = self.left.cuts.checked_sub(1)?;
-                self.becomes(i, &[Process::Up], Process::Cut)?;
-            }
+            Step::Pause(i) => self.becomes(i, &[Process::Up], Process::Paused)?,
+            Step::Cut(i) => self.becomes(i, &[Process::Up], Process::Cut)?,
             Step::Heal(i) => self.becomes(i, &[Process::Paused, Process::Cut], Process::Up)?,
             Step::Crash(i) => {
-                self.left.ends = self.left.ends.checked_sub(1)?;
                 self.becomes(i, &[Process::Up, Process::Paused], Process::Gone)?;
                 self.sidecars[i].call = None;
             }
             Step::Leave(i) => {
-                self.left.ends = self.left.ends.checked_sub(1)?;
                 self.idle(i)?;
                 self.becomes(i, &[Process::Up], Process::Gone)?;
                 let me = &mut self.sidecars[i];
@@ -238,26 +232,22 @@ impl World {
                 self.owner = self.owner.filter(|owner| *owner != i);
             }
             Step::Learn(i) => {
-                self.left.models = self.left.models.checked_sub(1)?;
                 self.idle(i)?;
                 let me = &mut self.sidecars[i];
                 me.model = Fingerprint(1);
                 me.leadership.on(Event::Model(me.model));
             }
             Step::Grow => {
-                self.left.growths = self.left.growths.checked_sub(1)?;
                 let input = self.topics.input + 1;
                 self.change(Topics { input, ..self.topics });
             }
             Step::Recreate => {
-                self.left.recreations = self.left.recreations.checked_sub(1)?;
                 self.wanted = 1;
                 self.recreated = Some(self.now);
                 self.change(Topics { generation: self.topics.generation + 1, input: 1, internal: 1 });
             }
             // Not ours: whoever may create partitions can ask for fewer.
             Step::Shrink => {
-                self.left.shrinks = self.left.shrinks.checked_sub(1)?;
                 let Topics { input, internal, .. } = self.topics;
                 (input > 1).then(|| self.create_partitions(input - 1, internal - 1, flaw))?;
             }
@@ -398,7 +388,6 @@ impl World {
     }
 
     fn commit_times_out(&mut self, i: usize, committed: bool) -> Option<()> {
-        self.left.timeouts = self.left.timeouts.checked_sub(1)?;
         self.runs(i)?;
         let term = match self.sidecars[i].call.take()? {
             Call::Commit { term, epoch, intent } => {
