@@ -137,6 +137,7 @@ fn flaws_are_found_out() {
     finds(Flaw::ReadsLogFirst, EPOCH_REUSED, pause);
     finds(Flaw::FencedForGood, NOT_REPAIRED, pause);
     finds(Flaw::IgnoresTopicIds, OVERGROWN, Faults { recreations: 1, plans: 1, ..Faults::default() });
+    finds(Flaw::EvictsTheDead, NOT_EXCLUSIVE, Faults { ends: 1, growths: 1, ..Faults::default() });
     finds(Flaw::ObeysAnyCount, SHRUNK, Faults { shrinks: 1, growths: 1, ..Faults::default() });
     // The one thing that remains: Kafka has no request that names the topic by its id.
     finds(Flaw::SendsLate, OVERGROWN, Faults { recreations: 1, ..pause });

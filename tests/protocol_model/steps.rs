@@ -59,6 +59,8 @@ pub enum Flaw {
     IgnoresTopicIds,
     /// A fenced leader that still has partition 0 waits for its next win.
     FencedForGood,
+    /// Who begins anew evicts the member that it was before, which may have a request on its way.
+    EvictsTheDead,
     /// The broker sets whatever count it is asked for.
     ObeysAnyCount,
 }
@@ -82,6 +84,7 @@ pub enum Step {
     Heal(usize),
     Crash(usize),
     Leave(usize),
+    Restart(usize),
     Learn(usize),
     Grow,
     Recreate,
@@ -107,6 +110,7 @@ pub const STEPS: &[fn(usize) -> Step] = &[
     Step::Heal,
     Step::Crash,
     Step::Leave,
+    Step::Restart,
     Step::Learn,
 ];
 

@@ -124,16 +124,15 @@ pub struct World {
     pub broken: Option<Broken>,
 }
 
-impl World {
-    /// Sidecar 0 has just won; the two are alike, so it does not matter who is first.
-    pub fn new(faults: Faults, flaw: Flaw) -> Self {
-        let limits = Limits { session: seconds(SESSION), reserve: seconds(RESERVE) };
-        let mut leadership = Leadership::new(limits);
-        leadership.on(Event::Model(Fingerprint(0)));
-        let sidecar = Sidecar {
+impl Sidecar {
+    /// A process that has just begun.
+    fn new(model: Fingerprint) -> Self {
+        let mut leadership = Leadership::new(Limits { session: seconds(SESSION), reserve: seconds(RESERVE) });
+        leadership.on(Event::Model(model));
+        Self {
             process: Process::Up,
             leadership,
-            model: Fingerprint(0),
+            model,
             lease: None,
             wins: 0,
             writer: None,
@@ -142,7 +141,13 @@ impl World {
             inherited: None,
             read_early: 0,
             fenced: false,
-        };
+        }
+    }
+}
+
+impl World {
+    /// Sidecar 0 has just won; the two are alike, so it does not matter who is first.
+    pub fn new(faults: Faults, flaw: Flaw) -> Self {
         let topics = Topics { generation: 0, input: 1, internal: 1 };
         let mut world = World {
             now: 0,
@@ -158,7 +163,7 @@ impl World {
             recreated: None,
             wanted: 1,
             network: [None; 2],
-            sidecars: [sidecar.clone(), sidecar],
+            sidecars: BOTH.map(|_| Sidecar::new(Fingerprint(0))),
             left: faults,
             broken: None,
         };
@@ -187,8 +192,11 @@ impl World {
                 me.lease = None;
             }
             Step::Join(i) => {
-                let lost = self.sidecars[i].process == Process::Up && self.sidecars[i].lease.is_none();
-                (lost && (self.sessions[i].is_none() || self.owner == Some(i))).then_some(())?;
+                let me = &self.sidecars[i];
+                let lost = me.process == Process::Up && me.lease.is_none();
+                // What a process had that ended, it cannot give back: that has to expire.
+                let gives_back = self.owner == Some(i) && (me.wins > 0 || flaw == Flaw::EvictsTheDead);
+                (lost && (self.sessions[i].is_none() || gives_back)).then_some(())?;
                 self.sessions[i] = Some(self.now);
                 self.owner = self.owner.filter(|owner| *owner != i);
             }
@@ -230,6 +238,10 @@ impl World {
                 me.lease = None;
                 self.sessions[i] = None;
                 self.owner = self.owner.filter(|owner| *owner != i);
+            }
+            Step::Restart(i) => {
+                self.becomes(i, &[Process::Gone], Process::Up)?;
+                self.sidecars[i] = Sidecar::new(self.sidecars[i].model);
             }
             Step::Learn(i) => {
                 self.idle(i)?;
@@ -503,7 +515,7 @@ impl World {
     pub fn is_repaired_in_the_end(&self, flaw: Flaw) -> bool {
         let mut world = self.clone();
         // Even if nothing is left to do now: the next growth has to be followed.
-        world.change(Topics { input: world.topics.input + 1, ..world.topics });
+        world.change(Topics { input: world.topics.input.max(world.topics.internal) + 1, ..world.topics });
         for _ in 0..4 * SESSION {
             while BOTH.iter().any(|i| REPAIR.iter().any(|step| world.step(step(*i), flaw).is_some())) {
                 if world.topics.internal >= world.topics.input && world.unfinished.is_none() {
