@@ -8,7 +8,7 @@ pub enum Broken {
     Overgrown,
     /// A request took effect while another one leads, or had led since.
     NotExclusive,
-    /// Two intents have the same number.
+    /// Two intents in one log have the same number.
     EpochReused,
     /// A count fell, and the topic is still the same.
     Shrunk,
@@ -26,6 +26,7 @@ pub struct Faults {
     pub plans: u8,
     pub models: u8,
     pub shrinks: u8,
+    pub losses: u8,
 }
 
 impl Faults {
@@ -41,6 +42,7 @@ impl Faults {
             Step::Expand(_) => &mut self.plans,
             Step::Learn(_) => &mut self.models,
             Step::Shrink => &mut self.shrinks,
+            Step::LoseLog => &mut self.losses,
             _ => return None,
         })
     }
@@ -61,6 +63,8 @@ pub enum Flaw {
     FencedForGood,
     /// Who begins anew evicts the member that it was before, which may have a request on its way.
     EvictsTheDead,
+    /// A leader goes on although the log that had its intent is gone.
+    IgnoresLostLog,
     /// The broker sets whatever count it is asked for.
     ObeysAnyCount,
 }
@@ -85,10 +89,13 @@ pub enum Step {
     Crash(usize),
     Leave(usize),
     Restart(usize),
+    Reread(usize),
+    Rejoin(usize),
     Learn(usize),
     Grow,
     Recreate,
     Shrink,
+    LoseLog,
 }
 
 pub const STEPS: &[fn(usize) -> Step] = &[
@@ -111,11 +118,13 @@ pub const STEPS: &[fn(usize) -> Step] = &[
     Step::Crash,
     Step::Leave,
     Step::Restart,
+    Step::Reread,
+    Step::Rejoin,
     Step::Learn,
 ];
 
-/// What happens by itself once nothing goes wrong any more.
+/// What happens by itself once nothing goes wrong any more. A group need not notice that its topic is another one.
 pub const REPAIR: &[fn(usize) -> Step] =
-    &[Step::Heal, Step::Expire, Step::Notice, Step::Join, Step::Win, Step::Arrive, Step::Finish, Step::Work, |i| {
+    &[Step::Heal, Step::Expire, Step::Notice, Step::Reread, Step::Join, Step::Win, Step::Arrive, Step::Finish, Step::Work, |i| {
         Step::Act(i, false)
     }];

@@ -9,7 +9,6 @@ use crate::steps::{BOTH, Broken, Faults, Flaw, REPAIR, Step};
 
 const SESSION: u8 = 3;
 const RESERVE: u8 = 1;
-pub const HORIZON: u8 = 6;
 /// How long after a change a lagging broker may still show what was before.
 const LAG: u8 = 1;
 /// What an operator asks for.
@@ -55,6 +54,8 @@ enum Call {
         term: u64,
         epoch: u64,
         intent: Intent,
+        /// Which log it goes to.
+        log: u8,
     },
     /// Likewise, of the marker that the log is read through.
     Mark {
@@ -80,6 +81,8 @@ struct Request {
     allowed: u8,
     /// It takes effect before this, or never.
     until: u8,
+    /// Its sender had to give up the leadership meanwhile.
+    overtaken: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +99,10 @@ struct Sidecar {
     plan: Option<Plan>,
     /// What it read of an earlier leader that did not finish.
     inherited: Option<Plan>,
+    /// Which log it reads; of no account while it does not lead.
+    log: u8,
+    /// Which log there was when it won.
+    won: u8,
     /// With [`Flaw::ReadsLogFirst`]: what it read before it had a writer.
     read_early: u64,
     /// With [`Flaw::FencedForGood`].
@@ -109,8 +116,12 @@ pub struct World {
     sessions: [Option<u8>; 2],
     owner: Option<usize>,
     producer: u8,
+    /// The coordinator topic. Another number: it was deleted and created anew.
+    log: u8,
     last_epoch: u64,
+    /// Under which intent requests go out, whether the log still has it or not.
     standing: Option<(usize, Fingerprint)>,
+    standing_is_in_log: bool,
     unfinished: Option<Plan>,
     pub topics: Topics,
     before: Topics,
@@ -126,7 +137,7 @@ pub struct World {
 
 impl Sidecar {
     /// A process that has just begun.
-    fn new(model: Fingerprint) -> Self {
+    fn new(model: Fingerprint, log: u8) -> Self {
         let mut leadership = Leadership::new(Limits { session: seconds(SESSION), reserve: seconds(RESERVE) });
         leadership.on(Event::Model(model));
         Self {
@@ -139,6 +150,8 @@ impl Sidecar {
             call: None,
             plan: None,
             inherited: None,
+            log,
+            won: log,
             read_early: 0,
             fenced: false,
         }
@@ -154,8 +167,10 @@ impl World {
             sessions: [Some(0); 2],
             owner: None,
             producer: 0,
+            log: 0,
             last_epoch: 0,
             standing: None,
+            standing_is_in_log: false,
             unfinished: None,
             topics,
             before: topics,
@@ -163,7 +178,7 @@ impl World {
             recreated: None,
             wanted: 1,
             network: [None; 2],
-            sidecars: BOTH.map(|_| Sidecar::new(Fingerprint(0))),
+            sidecars: BOTH.map(|_| Sidecar::new(Fingerprint(0), 0)),
             left: faults,
             broken: None,
         };
@@ -208,6 +223,8 @@ impl World {
                 self.sessions[i] = Some(self.now);
                 me.wins += 1;
                 me.lease = Some(Held { term: me.wins, renewed: seconds(self.now) });
+                me.won = self.log;
+                me.log = self.log;
                 me.read_early = self.last_epoch;
                 me.fenced = false;
             }
@@ -241,7 +258,23 @@ impl World {
             }
             Step::Restart(i) => {
                 self.becomes(i, &[Process::Gone], Process::Up)?;
-                self.sidecars[i] = Sidecar::new(self.sidecars[i].model);
+                self.sidecars[i] = Sidecar::new(self.sidecars[i].model, self.log);
+            }
+            Step::Reread(i) => {
+                let me = &self.sidecars[i];
+                self.idle(i).filter(|()| me.lease.is_some() && me.log != self.log)?;
+                self.reread(i, flaw);
+            }
+            Step::Rejoin(i) => {
+                let me = &mut self.sidecars[i];
+                let told = me.process == Process::Up && self.owner == Some(i) && me.won != self.log;
+                me.lease.take().filter(|_| told)?;
+                self.sessions[i] = Some(self.now);
+                self.owner = None;
+                // What is on its way cannot be called back. It asks for no more than anyone wants.
+                if let Some(request) = &mut self.network[i] {
+                    request.overtaken = true;
+                }
             }
             Step::Learn(i) => {
                 self.idle(i)?;
@@ -257,6 +290,12 @@ impl World {
                 self.wanted = 1;
                 self.recreated = Some(self.now);
                 self.change(Topics { generation: self.topics.generation + 1, input: 1, internal: 1 });
+            }
+            Step::LoseLog => {
+                self.log += 1;
+                self.last_epoch = 0;
+                self.unfinished = None;
+                self.standing_is_in_log = false;
             }
             // Not ours: whoever may create partitions can ask for fewer.
             Step::Shrink => {
@@ -360,7 +399,7 @@ impl World {
     fn begin_commit(&mut self, i: usize, term: u64, epoch: u64, intent: Intent) {
         match self.refuses_write(i) {
             Some(failure) => self.fail(i, term, failure),
-            None => self.sidecars[i].call = Some(Call::Commit { term, epoch, intent }),
+            None => self.sidecars[i].call = Some(Call::Commit { term, epoch, intent, log: self.log }),
         }
     }
 
@@ -379,14 +418,15 @@ impl World {
                 me.writer = Some(self.producer);
                 me.leadership.on(Event::WriterReady { term });
             }
-            Call::Commit { term, epoch, intent } if self.sidecars[i].writer == Some(self.producer) => {
-                self.append(i, epoch, intent);
+            Call::Commit { term, epoch, intent, log } if self.sidecars[i].writer == Some(self.producer) => {
+                self.append(i, epoch, intent, log);
                 let me = &mut self.sidecars[i];
                 me.leadership.on(Event::IntentCommitted { term, epoch });
                 if let Intent::Operator { generation } = intent {
                     me.plan = Some(Plan { epoch, generation });
                 }
             }
+            Call::Mark { .. } if self.sidecars[i].log != self.log => self.reread(i, flaw),
             Call::Mark { term } if self.sidecars[i].writer == Some(self.producer) => {
                 let me = &mut self.sidecars[i];
                 let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { self.last_epoch };
@@ -402,9 +442,9 @@ impl World {
     fn commit_times_out(&mut self, i: usize, committed: bool) -> Option<()> {
         self.runs(i)?;
         let term = match self.sidecars[i].call.take()? {
-            Call::Commit { term, epoch, intent } => {
+            Call::Commit { term, epoch, intent, log } => {
                 if committed && self.sidecars[i].writer == Some(self.producer) {
-                    self.append(i, epoch, intent);
+                    self.append(i, epoch, intent, log);
                 }
                 term
             }
@@ -415,14 +455,31 @@ impl World {
         Some(())
     }
 
-    fn append(&mut self, i: usize, epoch: u64, intent: Intent) {
+    fn append(&mut self, i: usize, epoch: u64, intent: Intent, log: u8) {
+        if let Intent::Standing(fingerprint) = intent {
+            self.standing = Some((i, fingerprint));
+        }
+        // Kafka commits a transaction although a topic of it is gone.
+        if log != self.log {
+            return;
+        }
         if epoch <= self.last_epoch {
             self.broken = Some(Broken::EpochReused);
         }
         self.last_epoch = epoch;
         match intent {
-            Intent::Standing(fingerprint) => self.standing = Some((i, fingerprint)),
+            Intent::Standing(_) => self.standing_is_in_log = true,
             Intent::Operator { generation } => self.unfinished = Some(Plan { epoch, generation }),
+        }
+    }
+
+    /// Finds that the log is another one. What was read of it is void, and so is what was committed.
+    fn reread(&mut self, i: usize, flaw: Flaw) {
+        let me = &mut self.sidecars[i];
+        me.log = self.log;
+        me.inherited = None;
+        if let Some(held) = me.lease.filter(|_| flaw != Flaw::IgnoresLostLog) {
+            me.leadership.on(Event::TopicRestarted { term: held.term });
         }
     }
 
@@ -454,7 +511,7 @@ impl World {
             Err(_) => return None,
         };
         let generation = seen.generation;
-        let request = Request { input, internal, generation, fingerprint: me.model, allowed: self.now, until };
+        let request = Request { input, internal, generation, fingerprint: me.model, allowed: self.now, until, overtaken: false };
         if flaw == Flaw::SendsLate {
             me.call = Some(Call::Send(request));
         } else {
@@ -482,7 +539,7 @@ impl World {
     fn arrive(&mut self, i: usize, flaw: Flaw) -> Option<()> {
         let request = self.network[i].take()?;
         let exclusive = self.owner.is_none_or(|owner| owner == i) && self.standing == Some((i, request.fingerprint));
-        if !exclusive && flaw != Flaw::SendsLate {
+        if !exclusive && !request.overtaken && flaw != Flaw::SendsLate {
             self.broken = Some(Broken::NotExclusive);
         }
         let most = self.topics.internal.max(self.wanted);
@@ -518,7 +575,8 @@ impl World {
         world.change(Topics { input: world.topics.input.max(world.topics.internal) + 1, ..world.topics });
         for _ in 0..4 * SESSION {
             while BOTH.iter().any(|i| REPAIR.iter().any(|step| world.step(step(*i), flaw).is_some())) {
-                if world.topics.internal >= world.topics.input && world.unfinished.is_none() {
+                let followed = world.topics.internal >= world.topics.input && world.unfinished.is_none();
+                if followed && world.standing_is_in_log {
                     return true;
                 }
             }
