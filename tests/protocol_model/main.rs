@@ -161,6 +161,11 @@ fn a_coordinator_topic_that_begins_anew_while_a_leader_stands_still() {
     check_briefly("lost, pause", Faults { losses: 1, pauses: 1, growths: 1, ..Faults::default() });
 }
 
+#[test]
+fn everything_at_once() {
+    check_briefly("all", Faults { pauses: 1, ends: 1, growths: 1, recreations: 1, ..Faults::default() });
+}
+
 /// A process that stands still between the check and the request cannot be stopped by anybody. Its totals are old, so too low at worst.
 #[test]
 fn a_late_request_grows_nothing_too_far() {
