@@ -54,8 +54,7 @@ impl Model for Election {
         if world.now < self.span.horizon {
             steps.push(Step::Tick);
         }
-        let mut left = world.left;
-        steps.retain(|step| left.of(*step).is_none_or(|left| *left > 0));
+        steps.retain(|step| world.might(*step));
     }
 
     fn next_state(&self, world: &World, step: Step) -> Option<World> {

@@ -131,7 +131,7 @@ pub struct World {
     wanted: u8,
     network: [Option<Request>; 2],
     sidecars: [Sidecar; 2],
-    pub left: Faults,
+    left: Faults,
     pub broken: Option<Broken>,
 }
 
@@ -186,10 +186,26 @@ impl World {
         world
     }
 
+    /// A first look, which spares a copy of the world.
+    pub fn might(&self, step: Step) -> bool {
+        let mut left = self.left;
+        let more = left.of(step).is_none_or(|left| *left > 0);
+        more && match step {
+            Step::Work(i) | Step::Act(i, _) | Step::Expand(i) | Step::Leave(i) | Step::Learn(i) | Step::Reread(i) => {
+                self.is_idle(i)
+            }
+            Step::Finish(i) | Step::CommitTimesOut(i, _) => self.runs(i) && self.sidecars[i].call.is_some(),
+            Step::Arrive(i) | Step::Vanish(i) => self.network[i].is_some(),
+            Step::Win(_) => self.owner.is_none(),
+            _ => true,
+        }
+    }
+
     /// Changes the world; `None` where the step is not possible.
     pub fn step(&mut self, step: Step, flaw: Flaw) -> Option<()> {
+        self.might(step).then_some(())?;
         if let Some(left) = self.left.of(step) {
-            *left = left.checked_sub(1)?;
+            *left -= 1;
         }
         match step {
             Step::Tick => self.tick()?,
@@ -218,7 +234,7 @@ impl World {
             Step::Win(i) => {
                 let me = &mut self.sidecars[i];
                 let member = me.process == Process::Up && self.sessions[i].is_some();
-                (member && self.owner.is_none() && me.lease.is_none()).then_some(())?;
+                (member && me.lease.is_none()).then_some(())?;
                 self.owner = Some(i);
                 self.sessions[i] = Some(self.now);
                 me.wins += 1;
@@ -233,7 +249,6 @@ impl World {
             Step::CommitTimesOut(i, committed) => self.commit_times_out(i, committed)?,
             Step::Act(i, lagging) => self.act(i, lagging, flaw)?,
             Step::Expand(i) => {
-                self.idle(i)?;
                 let generation = self.topics.generation;
                 self.wanted = ASKED;
                 self.begin_plan(i, generation)?;
@@ -248,7 +263,6 @@ impl World {
                 self.sidecars[i].call = None;
             }
             Step::Leave(i) => {
-                self.idle(i)?;
                 self.becomes(i, &[Process::Up], Process::Gone)?;
                 let me = &mut self.sidecars[i];
                 me.leadership.on(Event::StepDown);
@@ -262,7 +276,7 @@ impl World {
             }
             Step::Reread(i) => {
                 let me = &self.sidecars[i];
-                self.idle(i).filter(|()| me.lease.is_some() && me.log != self.log)?;
+                (me.lease.is_some() && me.log != self.log).then_some(())?;
                 self.reread(i, flaw);
             }
             Step::Rejoin(i) => {
@@ -277,7 +291,6 @@ impl World {
                 }
             }
             Step::Learn(i) => {
-                self.idle(i)?;
                 let me = &mut self.sidecars[i];
                 me.model = Fingerprint(1);
                 me.leadership.on(Event::Model(me.model));
@@ -338,18 +351,17 @@ impl World {
         from.contains(&self.sidecars[i].process).then(|| self.sidecars[i].process = to)
     }
 
-    fn runs(&self, i: usize) -> Option<()> {
-        matches!(self.sidecars[i].process, Process::Up | Process::Cut).then_some(())
+    fn runs(&self, i: usize) -> bool {
+        matches!(self.sidecars[i].process, Process::Up | Process::Cut)
     }
 
     /// Runs, and waits for no call.
-    fn idle(&self, i: usize) -> Option<()> {
-        self.runs(i).filter(|()| self.sidecars[i].call.is_none() && self.network[i].is_none())
+    fn is_idle(&self, i: usize) -> bool {
+        self.runs(i) && self.sidecars[i].call.is_none() && self.network[i].is_none()
     }
 
     /// Asks the code under test what to do, and does it or begins it.
     fn work(&mut self, i: usize, flaw: Flaw) -> Option<()> {
-        self.idle(i)?;
         let now = seconds(self.now);
         let me = &mut self.sidecars[i];
         if me.fenced && flaw == Flaw::FencedForGood {
@@ -410,7 +422,6 @@ impl World {
     }
 
     fn finish(&mut self, i: usize, flaw: Flaw) -> Option<()> {
-        self.runs(i)?;
         match self.sidecars[i].call.take()? {
             Call::Init { term } => {
                 self.producer += 1;
@@ -440,7 +451,6 @@ impl World {
     }
 
     fn commit_times_out(&mut self, i: usize, committed: bool) -> Option<()> {
-        self.runs(i)?;
         let term = match self.sidecars[i].call.take()? {
             Call::Commit { term, epoch, intent, log } => {
                 if committed && self.sidecars[i].writer == Some(self.producer) {
@@ -485,7 +495,6 @@ impl World {
 
     /// Observes, plans, asks whether the request may go out, and sends it.
     fn act(&mut self, i: usize, lagging: bool, flaw: Flaw) -> Option<()> {
-        self.idle(i)?;
         let lags = self.now <= self.changed + LAG;
         let seen = if lagging { Some(self.before).filter(|_| lags && self.before != self.topics)? } else { self.topics };
         let now = seconds(self.now);
