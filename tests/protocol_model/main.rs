@@ -5,6 +5,7 @@
 //! Deliberate flaws show that the properties have teeth: with each of them the checker must find a counterexample.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+mod sidecar;
 mod steps;
 mod world;
 

@@ -1,22 +1,15 @@
 //! Two sidecars around the code under test, and what is around them: a group coordinator, a transaction coordinator, a log, two
 //! topics, and a clock that counts seconds.
 
-use std::time::Duration;
+use partition_autoscaler::coordinator::{Action, Event, Failure, Fingerprint, Held, Refusal};
 
-use partition_autoscaler::coordinator::{Action, Event, Failure, Fingerprint, Held, Leadership, Limits, Refusal};
-
+use crate::sidecar::{Call, Intent, Plan, Process, Request, SESSION, Sidecar, seconds};
 use crate::steps::{BOTH, Broken, Faults, Flaw, REPAIR, Step};
 
-const SESSION: u8 = 3;
-const RESERVE: u8 = 1;
 /// How long after a change a lagging broker may still show what was before.
 const LAG: u8 = 1;
 /// What an operator asks for.
 const ASKED: u8 = 3;
-
-fn seconds(n: u8) -> Duration {
-    Duration::from_secs(n.into())
-}
 
 /// An input and the internal topic that follows it. Another generation: both were deleted and created anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,89 +17,6 @@ pub struct Topics {
     generation: u8,
     pub input: u8,
     pub internal: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Process {
-    Up,
-    /// Runs, but its heartbeats do not arrive.
-    Cut,
-    /// Stands still with everything it believes.
-    Paused,
-    Gone,
-}
-
-/// A plan of the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Plan {
-    epoch: u64,
-    generation: u8,
-}
-
-/// A call that has begun. Between its beginning and its end anything may happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Call {
-    Init {
-        term: u64,
-    },
-    /// The group has accepted the offsets; the end of the transaction is to come.
-    Commit {
-        term: u64,
-        epoch: u64,
-        intent: Intent,
-        /// Which log it goes to.
-        log: u8,
-    },
-    /// Likewise, of the marker that the log is read through.
-    Mark {
-        term: u64,
-    },
-    /// Allowed, and not sent yet (only with [`Flaw::SendsLate`]).
-    Send(Request),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Intent {
-    Standing(Fingerprint),
-    Operator { generation: u8 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Request {
-    input: u8,
-    internal: u8,
-    generation: u8,
-    fingerprint: Fingerprint,
-    /// When it was allowed.
-    allowed: u8,
-    /// It takes effect before this, or never.
-    until: u8,
-    /// Its sender had to give up the leadership meanwhile.
-    overtaken: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Sidecar {
-    process: Process,
-    leadership: Leadership,
-    model: Fingerprint,
-    lease: Option<Held>,
-    wins: u64,
-    /// Producer epoch of its writer.
-    writer: Option<u8>,
-    call: Option<Call>,
-    /// What it has to carry out, committed under its own intent.
-    plan: Option<Plan>,
-    /// What it read of an earlier leader that did not finish.
-    inherited: Option<Plan>,
-    /// Which log it reads; of no account while it does not lead.
-    log: u8,
-    /// Which log there was when it won.
-    won: u8,
-    /// With [`Flaw::ReadsLogFirst`]: what it read before it had a writer.
-    read_early: u64,
-    /// With [`Flaw::FencedForGood`].
-    fenced: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -133,29 +43,6 @@ pub struct World {
     sidecars: [Sidecar; 2],
     left: Faults,
     pub broken: Option<Broken>,
-}
-
-impl Sidecar {
-    /// A process that has just begun.
-    fn new(model: Fingerprint, log: u8) -> Self {
-        let mut leadership = Leadership::new(Limits { session: seconds(SESSION), reserve: seconds(RESERVE) });
-        leadership.on(Event::Model(model));
-        Self {
-            process: Process::Up,
-            leadership,
-            model,
-            lease: None,
-            wins: 0,
-            writer: None,
-            call: None,
-            plan: None,
-            inherited: None,
-            log,
-            won: log,
-            read_early: 0,
-            fenced: false,
-        }
-    }
 }
 
 impl World {
@@ -196,7 +83,9 @@ impl World {
             }
             Step::Finish(i) | Step::CommitTimesOut(i, _) => self.runs(i) && self.sidecars[i].call.is_some(),
             Step::Arrive(i) | Step::Vanish(i) => self.network[i].is_some(),
-            Step::Win(_) => self.owner.is_none(),
+            Step::Notice(i) | Step::Rejoin(i) => self.sidecars[i].lease.is_some(),
+            Step::Join(i) => self.sidecars[i].lease.is_none(),
+            Step::Win(i) => self.sidecars[i].lease.is_none() && self.owner.is_none(),
             _ => true,
         }
     }
@@ -224,17 +113,17 @@ impl World {
             }
             Step::Join(i) => {
                 let me = &self.sidecars[i];
-                let lost = me.process == Process::Up && me.lease.is_none();
+                let up = me.process == Process::Up;
                 // What a process had that ended, it cannot give back: that has to expire.
                 let gives_back = self.owner == Some(i) && (me.wins > 0 || flaw == Flaw::EvictsTheDead);
-                (lost && (self.sessions[i].is_none() || gives_back)).then_some(())?;
+                (up && (self.sessions[i].is_none() || gives_back)).then_some(())?;
                 self.sessions[i] = Some(self.now);
                 self.owner = self.owner.filter(|owner| *owner != i);
             }
             Step::Win(i) => {
                 let me = &mut self.sidecars[i];
                 let member = me.process == Process::Up && self.sessions[i].is_some();
-                (member && me.lease.is_none()).then_some(())?;
+                member.then_some(())?;
                 self.owner = Some(i);
                 self.sessions[i] = Some(self.now);
                 me.wins += 1;
@@ -282,10 +171,11 @@ impl World {
             Step::Rejoin(i) => {
                 let me = &mut self.sidecars[i];
                 let told = me.process == Process::Up && self.owner == Some(i) && me.won != self.log;
-                me.lease.take().filter(|_| told)?;
+                told.then_some(())?;
+                me.lease = None;
                 self.sessions[i] = Some(self.now);
                 self.owner = None;
-                // What is on its way cannot be called back. It asks for no more than anyone wants.
+                // What is on its way cannot be called back. It asks for no more than was wanted.
                 if let Some(request) = &mut self.network[i] {
                     request.overtaken = true;
                 }
