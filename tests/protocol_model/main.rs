@@ -162,8 +162,8 @@ fn a_coordinator_topic_that_begins_anew_while_a_leader_stands_still() {
 }
 
 #[test]
-fn everything_at_once() {
-    check_briefly("all", Faults { pauses: 1, ends: 1, growths: 1, recreations: 1, ..Faults::default() });
+fn an_end_a_pause_growth_and_recreation_together() {
+    check_briefly("together", Faults { pauses: 1, ends: 1, growths: 1, recreations: 1, ..Faults::default() });
 }
 
 /// A process that stands still between the check and the request cannot be stopped by anybody. Its totals are old, so too low at worst.
