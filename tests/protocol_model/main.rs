@@ -5,14 +5,31 @@
 //! Deliberate flaws show that the properties have teeth: with each of them the checker must find a counterexample.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+mod sidecar;
+mod steps;
 mod world;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
-use world::{BOTH, Broken, Faults, Flaw, HORIZON, STEPS, Step, World};
+use steps::{BOTH, Broken, Faults, Flaw, STEPS, Step};
+use world::World;
+
+/// Where a run begins and ends.
+#[derive(Clone, Copy)]
+struct Span {
+    /// Whether the first leader has taken over already.
+    in_office: bool,
+    /// Seconds of model time after which nothing goes wrong any more.
+    horizon: u8,
+}
+
+const WHOLE: Span = Span { in_office: false, horizon: 6 };
+/// For several faults together: long enough that one session runs out.
+const BRIEF: Span = Span { in_office: true, horizon: 4 };
 
 struct Election {
     faults: Faults,
     flaw: Flaw,
+    span: Span,
 }
 
 impl Model for Election {
@@ -20,7 +37,13 @@ impl Model for Election {
     type Action = Step;
 
     fn init_states(&self) -> Vec<World> {
-        vec![World::new(self.faults, self.flaw)]
+        let mut world = World::new(self.faults, self.flaw);
+        if self.span.in_office {
+            for step in [Step::Work(0), Step::Finish(0)].repeat(3) {
+                world.step(step, self.flaw).unwrap();
+            }
+        }
+        vec![world]
     }
 
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
@@ -28,10 +51,11 @@ impl Model for Election {
             return;
         }
         steps.extend(BOTH.iter().flat_map(|i| STEPS.iter().map(|step| step(*i))));
-        steps.extend([Step::Grow, Step::Recreate]);
-        if world.now < HORIZON {
+        steps.extend([Step::Grow, Step::Recreate, Step::Shrink, Step::LoseLog]);
+        if world.now < self.span.horizon {
             steps.push(Step::Tick);
         }
+        steps.retain(|step| world.might(*step));
     }
 
     fn next_state(&self, world: &World, step: Step) -> Option<World> {
@@ -45,29 +69,42 @@ impl Model for Election {
             Property::always("no topic grows above what a correct leader wants", |_, world: &World| {
                 world.broken != Some(Broken::Overgrown)
             }),
+            Property::always("no count falls while the topic is the same", |_, world: &World| {
+                world.broken != Some(Broken::Shrunk)
+            }),
             Property::always("a request takes effect only under the present leader's intent", |_, world: &World| {
                 world.broken != Some(Broken::NotExclusive)
             }),
-            Property::always("no two intents have the same number", |_, world: &World| world.broken != Some(Broken::EpochReused)),
+            Property::always("no two intents in one log have the same number", |_, world: &World| {
+                world.broken != Some(Broken::EpochReused)
+            }),
             Property::sometimes("growth is followed", |_, world: &World| {
                 world.topics.internal > 1 && world.topics.internal == world.topics.input
             }),
             Property::always("once the faults end, everything is repaired", |model: &Self, world: &World| {
-                world.now < HORIZON || world.broken.is_some() || world.is_repaired_in_the_end(model.flaw)
+                world.now < model.span.horizon || world.broken.is_some() || world.is_repaired_in_the_end(model.flaw)
             }),
         ]
     }
 }
 
 fn check(name: &str, faults: Faults) {
-    let checker = Election { faults, flaw: Flaw::None }.checker().threads(2).spawn_bfs().join();
+    check_within(WHOLE, name, faults);
+}
+
+fn check_briefly(name: &str, faults: Faults) {
+    check_within(BRIEF, name, faults);
+}
+
+fn check_within(span: Span, name: &str, faults: Faults) {
+    let checker = Election { faults, flaw: Flaw::None, span }.checker().threads(2).spawn_bfs().join();
     println!("{name}: {} states, depth {}", checker.unique_state_count(), checker.max_depth());
     checker.assert_properties();
 }
 
 /// With this flaw the property must fall.
 fn finds(flaw: Flaw, property: &'static str, faults: Faults) {
-    let builder = Election { faults, flaw }.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    let builder = Election { faults, flaw, span: WHOLE }.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
     let checker = builder.spawn_bfs().join();
     let path = checker.discovery(property).unwrap_or_else(|| panic!("{flaw:?} was not found out"));
     println!("{flaw:?}: {} states, {:?}", checker.unique_state_count(), path.into_actions());
@@ -75,7 +112,8 @@ fn finds(flaw: Flaw, property: &'static str, faults: Faults) {
 
 const OVERGROWN: &str = "no topic grows above what a correct leader wants";
 const NOT_EXCLUSIVE: &str = "a request takes effect only under the present leader's intent";
-const EPOCH_REUSED: &str = "no two intents have the same number";
+const EPOCH_REUSED: &str = "no two intents in one log have the same number";
+const SHRUNK: &str = "no count falls while the topic is the same";
 const NOT_REPAIRED: &str = "once the faults end, everything is repaired";
 
 #[test]
@@ -108,11 +146,31 @@ fn recreated_topics() {
     check("recreated", Faults { recreations: 1, plans: 1, pauses: 1, ..Faults::default() });
 }
 
+#[test]
+fn a_request_for_fewer_partitions() {
+    check("shrink", Faults { shrinks: 1, growths: 1, plans: 1, ..Faults::default() });
+}
+
+#[test]
+fn a_coordinator_topic_that_begins_anew() {
+    check("lost", Faults { losses: 1, growths: 1, ..Faults::default() });
+}
+
+#[test]
+fn a_coordinator_topic_that_begins_anew_while_a_leader_stands_still() {
+    check_briefly("lost, pause", Faults { losses: 1, pauses: 1, growths: 1, ..Faults::default() });
+}
+
+#[test]
+fn an_end_a_pause_growth_and_recreation_together() {
+    check_briefly("together", Faults { pauses: 1, ends: 1, growths: 1, recreations: 1, ..Faults::default() });
+}
+
 /// A process that stands still between the check and the request cannot be stopped by anybody. Its totals are old, so too low at worst.
 #[test]
 fn a_late_request_grows_nothing_too_far() {
     let faults = Faults { pauses: 1, growths: 2, ..Faults::default() };
-    let checker = Election { faults, flaw: Flaw::SendsLate }.checker().threads(2).spawn_bfs().join();
+    let checker = Election { faults, flaw: Flaw::SendsLate, span: WHOLE }.checker().threads(2).spawn_bfs().join();
     println!("late: {} states", checker.unique_state_count());
     checker.assert_properties();
 }
@@ -124,6 +182,9 @@ fn flaws_are_found_out() {
     finds(Flaw::ReadsLogFirst, EPOCH_REUSED, pause);
     finds(Flaw::FencedForGood, NOT_REPAIRED, pause);
     finds(Flaw::IgnoresTopicIds, OVERGROWN, Faults { recreations: 1, plans: 1, ..Faults::default() });
+    finds(Flaw::EvictsTheDead, NOT_EXCLUSIVE, Faults { ends: 1, growths: 1, ..Faults::default() });
+    finds(Flaw::IgnoresLostLog, NOT_REPAIRED, Faults { losses: 1, growths: 1, ..Faults::default() });
+    finds(Flaw::ObeysAnyCount, SHRUNK, Faults { shrinks: 1, growths: 1, ..Faults::default() });
     // The one thing that remains: Kafka has no request that names the topic by its id.
     finds(Flaw::SendsLate, OVERGROWN, Faults { recreations: 1, ..pause });
 }

@@ -1,22 +1,15 @@
 //! Two sidecars around the code under test, and what is around them: a group coordinator, a transaction coordinator, a log, two
 //! topics, and a clock that counts seconds.
 
-use std::time::Duration;
+use partition_autoscaler::coordinator::{Action, Event, Failure, Fingerprint, Held, Refusal};
 
-use partition_autoscaler::coordinator::{Action, Event, Failure, Fingerprint, Held, Leadership, Limits, Refusal};
+use crate::sidecar::{Call, Intent, Plan, Process, Request, SESSION, Sidecar, seconds};
+use crate::steps::{BOTH, Broken, Faults, Flaw, REPAIR, Step};
 
-const SESSION: u8 = 3;
-const RESERVE: u8 = 1;
-pub const HORIZON: u8 = 6;
 /// How long after a change a lagging broker may still show what was before.
 const LAG: u8 = 1;
 /// What an operator asks for.
 const ASKED: u8 = 3;
-pub const BOTH: [usize; 2] = [0, 1];
-
-fn seconds(n: u8) -> Duration {
-    Duration::from_secs(n.into())
-}
 
 /// An input and the internal topic that follows it. Another generation: both were deleted and created anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,81 +19,6 @@ pub struct Topics {
     pub internal: u8,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Process {
-    Up,
-    /// Runs, but its heartbeats do not arrive.
-    Cut,
-    /// Stands still with everything it believes.
-    Paused,
-    Gone,
-}
-
-/// A plan of the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Plan {
-    epoch: u64,
-    generation: u8,
-}
-
-/// A call that has begun. Between its beginning and its end anything may happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Call {
-    Init {
-        term: u64,
-    },
-    /// The group has accepted the offsets; the end of the transaction is to come.
-    Commit {
-        term: u64,
-        epoch: u64,
-        intent: Intent,
-    },
-    /// Likewise, of the marker that the log is read through.
-    Mark {
-        term: u64,
-    },
-    /// Allowed, and not sent yet (only with [`Flaw::SendsLate`]).
-    Send(Request),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Intent {
-    Standing(Fingerprint),
-    Operator { generation: u8 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Request {
-    input: u8,
-    internal: u8,
-    generation: u8,
-    fingerprint: Fingerprint,
-    /// When it was allowed.
-    allowed: u8,
-    /// It takes effect before this, or never.
-    until: u8,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Sidecar {
-    process: Process,
-    leadership: Leadership,
-    model: Fingerprint,
-    lease: Option<Held>,
-    wins: u64,
-    /// Producer epoch of its writer.
-    writer: Option<u8>,
-    call: Option<Call>,
-    /// What it has to carry out, committed under its own intent.
-    plan: Option<Plan>,
-    /// What it read of an earlier leader that did not finish.
-    inherited: Option<Plan>,
-    /// With [`Flaw::ReadsLogFirst`]: what it read before it had a writer.
-    read_early: u64,
-    /// With [`Flaw::FencedForGood`].
-    fenced: bool,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     pub now: u8,
@@ -108,8 +26,12 @@ pub struct World {
     sessions: [Option<u8>; 2],
     owner: Option<usize>,
     producer: u8,
+    /// The coordinator topic. Another number: it was deleted and created anew.
+    log: u8,
     last_epoch: u64,
+    /// Under which intent requests go out, whether the log still has it or not.
     standing: Option<(usize, Fingerprint)>,
+    standing_is_in_log: bool,
     unfinished: Option<Plan>,
     pub topics: Topics,
     before: Topics,
@@ -123,123 +45,19 @@ pub struct World {
     pub broken: Option<Broken>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Broken {
-    /// A topic is larger than anyone correct wanted.
-    Overgrown,
-    /// A request took effect while another one leads, or had led since.
-    NotExclusive,
-    /// Two intents have the same number.
-    EpochReused,
-}
-
-/// What may still go wrong or change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Faults {
-    pub pauses: u8,
-    pub cuts: u8,
-    pub ends: u8,
-    pub timeouts: u8,
-    pub growths: u8,
-    pub recreations: u8,
-    pub plans: u8,
-    pub models: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    None,
-    /// The request goes out although the session may have run out.
-    IgnoresMargin,
-    /// The process may stand still between the check and the request.
-    SendsLate,
-    /// The log is read before `init_transactions` has fenced the others.
-    ReadsLogFirst,
-    /// An operator's plan is carried out without a look at the topic ids.
-    IgnoresTopicIds,
-    /// A fenced leader that still has partition 0 waits for its next win.
-    FencedForGood,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    Tick,
-    Expire(usize),
-    Notice(usize),
-    Join(usize),
-    Win(usize),
-    Work(usize),
-    Finish(usize),
-    CommitTimesOut(usize, bool),
-    Act(usize, bool),
-    Expand(usize),
-    Arrive(usize),
-    Vanish(usize),
-    Pause(usize),
-    Cut(usize),
-    Heal(usize),
-    Crash(usize),
-    Leave(usize),
-    Learn(usize),
-    Grow,
-    Recreate,
-}
-
-pub const STEPS: &[fn(usize) -> Step] = &[
-    Step::Expire,
-    Step::Notice,
-    Step::Join,
-    Step::Win,
-    Step::Work,
-    Step::Finish,
-    |i| Step::CommitTimesOut(i, true),
-    |i| Step::CommitTimesOut(i, false),
-    |i| Step::Act(i, false),
-    |i| Step::Act(i, true),
-    Step::Expand,
-    Step::Arrive,
-    Step::Vanish,
-    Step::Pause,
-    Step::Cut,
-    Step::Heal,
-    Step::Crash,
-    Step::Leave,
-    Step::Learn,
-];
-
-/// What happens by itself once nothing goes wrong any more.
-const REPAIR: &[fn(usize) -> Step] =
-    &[Step::Heal, Step::Expire, Step::Notice, Step::Join, Step::Win, Step::Arrive, Step::Finish, Step::Work, |i| {
-        Step::Act(i, false)
-    }];
-
 impl World {
     /// Sidecar 0 has just won; the two are alike, so it does not matter who is first.
     pub fn new(faults: Faults, flaw: Flaw) -> Self {
-        let limits = Limits { session: seconds(SESSION), reserve: seconds(RESERVE) };
-        let mut leadership = Leadership::new(limits);
-        leadership.on(Event::Model(Fingerprint(0)));
-        let sidecar = Sidecar {
-            process: Process::Up,
-            leadership,
-            model: Fingerprint(0),
-            lease: None,
-            wins: 0,
-            writer: None,
-            call: None,
-            plan: None,
-            inherited: None,
-            read_early: 0,
-            fenced: false,
-        };
         let topics = Topics { generation: 0, input: 1, internal: 1 };
         let mut world = World {
             now: 0,
             sessions: [Some(0); 2],
             owner: None,
             producer: 0,
+            log: 0,
             last_epoch: 0,
             standing: None,
+            standing_is_in_log: false,
             unfinished: None,
             topics,
             before: topics,
@@ -247,7 +65,7 @@ impl World {
             recreated: None,
             wanted: 1,
             network: [None; 2],
-            sidecars: [sidecar.clone(), sidecar],
+            sidecars: BOTH.map(|_| Sidecar::new(Fingerprint(0), 0)),
             left: faults,
             broken: None,
         };
@@ -255,8 +73,29 @@ impl World {
         world
     }
 
+    /// A first look, which spares a copy of the world.
+    pub fn might(&self, step: Step) -> bool {
+        let mut left = self.left;
+        let more = left.of(step).is_none_or(|left| *left > 0);
+        more && match step {
+            Step::Work(i) | Step::Act(i, _) | Step::Expand(i) | Step::Leave(i) | Step::Learn(i) | Step::Reread(i) => {
+                self.is_idle(i)
+            }
+            Step::Finish(i) | Step::CommitTimesOut(i, _) => self.runs(i) && self.sidecars[i].call.is_some(),
+            Step::Arrive(i) | Step::Vanish(i) => self.network[i].is_some(),
+            Step::Notice(i) | Step::Rejoin(i) => self.sidecars[i].lease.is_some(),
+            Step::Join(i) => self.sidecars[i].lease.is_none(),
+            Step::Win(i) => self.sidecars[i].lease.is_none() && self.owner.is_none(),
+            _ => true,
+        }
+    }
+
     /// Changes the world; `None` where the step is not possible.
     pub fn step(&mut self, step: Step, flaw: Flaw) -> Option<()> {
+        self.might(step).then_some(())?;
+        if let Some(left) = self.left.of(step) {
+            *left -= 1;
+        }
         match step {
             Step::Tick => self.tick()?,
             Step::Expire(i) => {
@@ -273,19 +112,24 @@ impl World {
                 me.lease = None;
             }
             Step::Join(i) => {
-                let lost = self.sidecars[i].process == Process::Up && self.sidecars[i].lease.is_none();
-                (lost && (self.sessions[i].is_none() || self.owner == Some(i))).then_some(())?;
+                let me = &self.sidecars[i];
+                let up = me.process == Process::Up;
+                // What a process had that ended, it cannot give back: that has to expire.
+                let gives_back = self.owner == Some(i) && (me.wins > 0 || flaw == Flaw::EvictsTheDead);
+                (up && (self.sessions[i].is_none() || gives_back)).then_some(())?;
                 self.sessions[i] = Some(self.now);
                 self.owner = self.owner.filter(|owner| *owner != i);
             }
             Step::Win(i) => {
                 let me = &mut self.sidecars[i];
                 let member = me.process == Process::Up && self.sessions[i].is_some();
-                (member && self.owner.is_none() && me.lease.is_none()).then_some(())?;
+                member.then_some(())?;
                 self.owner = Some(i);
                 self.sessions[i] = Some(self.now);
                 me.wins += 1;
                 me.lease = Some(Held { term: me.wins, renewed: seconds(self.now) });
+                me.won = self.log;
+                me.log = self.log;
                 me.read_early = self.last_epoch;
                 me.fenced = false;
             }
@@ -294,31 +138,20 @@ impl World {
             Step::CommitTimesOut(i, committed) => self.commit_times_out(i, committed)?,
             Step::Act(i, lagging) => self.act(i, lagging, flaw)?,
             Step::Expand(i) => {
-                self.left.plans = self.left.plans.checked_sub(1)?;
-                self.idle(i)?;
                 let generation = self.topics.generation;
                 self.wanted = ASKED;
                 self.begin_plan(i, generation)?;
             }
             Step::Arrive(i) => self.arrive(i, flaw)?,
             Step::Vanish(i) => drop(self.network[i].take()?),
-            Step::Pause(i) => {
-                self.left.pauses = self.left.pauses.checked_sub(1)?;
-                self.becomes(i, &[Process::Up], Process::Paused)?;
-            }
-            Step::Cut(i) => {
-                self.left.cuts = self.left.cuts.checked_sub(1)?;
-                self.becomes(i, &[Process::Up], Process::Cut)?;
-            }
+            Step::Pause(i) => self.becomes(i, &[Process::Up], Process::Paused)?,
+            Step::Cut(i) => self.becomes(i, &[Process::Up], Process::Cut)?,
             Step::Heal(i) => self.becomes(i, &[Process::Paused, Process::Cut], Process::Up)?,
             Step::Crash(i) => {
-                self.left.ends = self.left.ends.checked_sub(1)?;
                 self.becomes(i, &[Process::Up, Process::Paused], Process::Gone)?;
                 self.sidecars[i].call = None;
             }
             Step::Leave(i) => {
-                self.left.ends = self.left.ends.checked_sub(1)?;
-                self.idle(i)?;
                 self.becomes(i, &[Process::Up], Process::Gone)?;
                 let me = &mut self.sidecars[i];
                 me.leadership.on(Event::StepDown);
@@ -326,23 +159,51 @@ impl World {
                 self.sessions[i] = None;
                 self.owner = self.owner.filter(|owner| *owner != i);
             }
+            Step::Restart(i) => {
+                self.becomes(i, &[Process::Gone], Process::Up)?;
+                self.sidecars[i] = Sidecar::new(self.sidecars[i].model, self.log);
+            }
+            Step::Reread(i) => {
+                let me = &self.sidecars[i];
+                (me.lease.is_some() && me.log != self.log).then_some(())?;
+                self.reread(i, flaw);
+            }
+            Step::Rejoin(i) => {
+                let me = &mut self.sidecars[i];
+                let told = me.process == Process::Up && self.owner == Some(i) && me.won != self.log;
+                told.then_some(())?;
+                me.lease = None;
+                self.sessions[i] = Some(self.now);
+                self.owner = None;
+                // What is on its way cannot be called back. It asks for no more than was wanted.
+                if let Some(request) = &mut self.network[i] {
+                    request.overtaken = true;
+                }
+            }
             Step::Learn(i) => {
-                self.left.models = self.left.models.checked_sub(1)?;
-                self.idle(i)?;
                 let me = &mut self.sidecars[i];
                 me.model = Fingerprint(1);
                 me.leadership.on(Event::Model(me.model));
             }
             Step::Grow => {
-                self.left.growths = self.left.growths.checked_sub(1)?;
                 let input = self.topics.input + 1;
                 self.change(Topics { input, ..self.topics });
             }
             Step::Recreate => {
-                self.left.recreations = self.left.recreations.checked_sub(1)?;
                 self.wanted = 1;
                 self.recreated = Some(self.now);
                 self.change(Topics { generation: self.topics.generation + 1, input: 1, internal: 1 });
+            }
+            Step::LoseLog => {
+                self.log += 1;
+                self.last_epoch = 0;
+                self.unfinished = None;
+                self.standing_is_in_log = false;
+            }
+            // Not ours: whoever may create partitions can ask for fewer.
+            Step::Shrink => {
+                let Topics { input, internal, .. } = self.topics;
+                (input > 1).then(|| self.create_partitions(input - 1, internal - 1, flaw))?;
             }
         }
         Some(())
@@ -366,6 +227,10 @@ impl World {
     }
 
     fn change(&mut self, topics: Topics) {
+        let Topics { generation, input, internal } = self.topics;
+        if topics.generation == generation && (topics.input < input || topics.internal < internal) {
+            self.broken = Some(Broken::Shrunk);
+        }
         self.before = self.topics;
         self.topics = topics;
         self.changed = self.now;
@@ -376,18 +241,17 @@ impl World {
         from.contains(&self.sidecars[i].process).then(|| self.sidecars[i].process = to)
     }
 
-    fn runs(&self, i: usize) -> Option<()> {
-        matches!(self.sidecars[i].process, Process::Up | Process::Cut).then_some(())
+    fn runs(&self, i: usize) -> bool {
+        matches!(self.sidecars[i].process, Process::Up | Process::Cut)
     }
 
     /// Runs, and waits for no call.
-    fn idle(&self, i: usize) -> Option<()> {
-        self.runs(i).filter(|()| self.sidecars[i].call.is_none() && self.network[i].is_none())
+    fn is_idle(&self, i: usize) -> bool {
+        self.runs(i) && self.sidecars[i].call.is_none() && self.network[i].is_none()
     }
 
     /// Asks the code under test what to do, and does it or begins it.
     fn work(&mut self, i: usize, flaw: Flaw) -> Option<()> {
-        self.idle(i)?;
         let now = seconds(self.now);
         let me = &mut self.sidecars[i];
         if me.fenced && flaw == Flaw::FencedForGood {
@@ -437,7 +301,7 @@ impl World {
     fn begin_commit(&mut self, i: usize, term: u64, epoch: u64, intent: Intent) {
         match self.refuses_write(i) {
             Some(failure) => self.fail(i, term, failure),
-            None => self.sidecars[i].call = Some(Call::Commit { term, epoch, intent }),
+            None => self.sidecars[i].call = Some(Call::Commit { term, epoch, intent, log: self.log }),
         }
     }
 
@@ -448,7 +312,6 @@ impl World {
     }
 
     fn finish(&mut self, i: usize, flaw: Flaw) -> Option<()> {
-        self.runs(i)?;
         match self.sidecars[i].call.take()? {
             Call::Init { term } => {
                 self.producer += 1;
@@ -456,14 +319,15 @@ impl World {
                 me.writer = Some(self.producer);
                 me.leadership.on(Event::WriterReady { term });
             }
-            Call::Commit { term, epoch, intent } if self.sidecars[i].writer == Some(self.producer) => {
-                self.append(i, epoch, intent);
+            Call::Commit { term, epoch, intent, log } if self.sidecars[i].writer == Some(self.producer) => {
+                self.append(i, epoch, intent, log);
                 let me = &mut self.sidecars[i];
                 me.leadership.on(Event::IntentCommitted { term, epoch });
                 if let Intent::Operator { generation } = intent {
                     me.plan = Some(Plan { epoch, generation });
                 }
             }
+            Call::Mark { .. } if self.sidecars[i].log != self.log => self.reread(i, flaw),
             Call::Mark { term } if self.sidecars[i].writer == Some(self.producer) => {
                 let me = &mut self.sidecars[i];
                 let last_epoch = if flaw == Flaw::ReadsLogFirst { me.read_early } else { self.last_epoch };
@@ -477,12 +341,10 @@ impl World {
     }
 
     fn commit_times_out(&mut self, i: usize, committed: bool) -> Option<()> {
-        self.left.timeouts = self.left.timeouts.checked_sub(1)?;
-        self.runs(i)?;
         let term = match self.sidecars[i].call.take()? {
-            Call::Commit { term, epoch, intent } => {
+            Call::Commit { term, epoch, intent, log } => {
                 if committed && self.sidecars[i].writer == Some(self.producer) {
-                    self.append(i, epoch, intent);
+                    self.append(i, epoch, intent, log);
                 }
                 term
             }
@@ -493,20 +355,36 @@ impl World {
         Some(())
     }
 
-    fn append(&mut self, i: usize, epoch: u64, intent: Intent) {
+    fn append(&mut self, i: usize, epoch: u64, intent: Intent, log: u8) {
+        if let Intent::Standing(fingerprint) = intent {
+            self.standing = Some((i, fingerprint));
+        }
+        // Kafka commits a transaction although a topic of it is gone.
+        if log != self.log {
+            return;
+        }
         if epoch <= self.last_epoch {
             self.broken = Some(Broken::EpochReused);
         }
         self.last_epoch = epoch;
         match intent {
-            Intent::Standing(fingerprint) => self.standing = Some((i, fingerprint)),
+            Intent::Standing(_) => self.standing_is_in_log = true,
             Intent::Operator { generation } => self.unfinished = Some(Plan { epoch, generation }),
+        }
+    }
+
+    /// Finds that the log is another one. What was read of it is void, and so is what was committed.
+    fn reread(&mut self, i: usize, flaw: Flaw) {
+        let me = &mut self.sidecars[i];
+        me.log = self.log;
+        me.inherited = None;
+        if let Some(held) = me.lease.filter(|_| flaw != Flaw::IgnoresLostLog) {
+            me.leadership.on(Event::TopicRestarted { term: held.term });
         }
     }
 
     /// Observes, plans, asks whether the request may go out, and sends it.
     fn act(&mut self, i: usize, lagging: bool, flaw: Flaw) -> Option<()> {
-        self.idle(i)?;
         let lags = self.now <= self.changed + LAG;
         let seen = if lagging { Some(self.before).filter(|_| lags && self.before != self.topics)? } else { self.topics };
         let now = seconds(self.now);
@@ -532,7 +410,7 @@ impl World {
             Err(_) => return None,
         };
         let generation = seen.generation;
-        let request = Request { input, internal, generation, fingerprint: me.model, allowed: self.now, until };
+        let request = Request { input, internal, generation, fingerprint: me.model, allowed: self.now, until, overtaken: false };
         if flaw == Flaw::SendsLate {
             me.call = Some(Call::Send(request));
         } else {
@@ -556,38 +434,48 @@ impl World {
         Some(())
     }
 
-    /// The controller carries the request out: it grows what it can.
+    /// The request reaches the controller.
     fn arrive(&mut self, i: usize, flaw: Flaw) -> Option<()> {
         let request = self.network[i].take()?;
         let exclusive = self.owner.is_none_or(|owner| owner == i) && self.standing == Some((i, request.fingerprint));
-        if !exclusive && flaw != Flaw::SendsLate {
+        if !exclusive && !request.overtaken && flaw != Flaw::SendsLate {
             self.broken = Some(Broken::NotExclusive);
         }
-        let grown = Topics {
-            input: self.topics.input.max(request.input),
-            internal: self.topics.internal.max(request.internal),
-            ..self.topics
-        };
+        let most = self.topics.internal.max(self.wanted);
+        self.create_partitions(request.input, request.internal, flaw);
         // CreatePartitions names topics and not their ids, so that a topic is recreated while a request is on its way cannot be helped.
         // But such a request is not older than a session.
         let helpless = self.recreated.is_some_and(|at| at + LAG >= request.allowed) && self.now < request.allowed + SESSION;
-        if grown.internal > self.topics.internal.max(self.wanted) && !helpless {
+        if self.topics.internal > most && !helpless {
             self.broken = Some(Broken::Overgrown);
         }
-        if grown != self.topics {
-            self.change(grown);
-        }
         Some(())
+    }
+
+    /// As Kafka does, each topic for itself: a count that is not above the present one is refused (`INVALID_PARTITIONS`).
+    fn create_partitions(&mut self, input: u8, internal: u8, flaw: Flaw) {
+        let accepts = |present: u8, asked: u8| asked > present || flaw == Flaw::ObeysAnyCount && asked > 0;
+        let mut topics = self.topics;
+        if accepts(topics.input, input) {
+            topics.input = input;
+        }
+        if accepts(topics.internal, internal) {
+            topics.internal = internal;
+        }
+        if topics != self.topics {
+            self.change(topics);
+        }
     }
 
     /// From here on nothing goes wrong: does a leader mend everything?
     pub fn is_repaired_in_the_end(&self, flaw: Flaw) -> bool {
         let mut world = self.clone();
         // Even if nothing is left to do now: the next growth has to be followed.
-        world.change(Topics { input: world.topics.input + 1, ..world.topics });
+        world.change(Topics { input: world.topics.input.max(world.topics.internal) + 1, ..world.topics });
         for _ in 0..4 * SESSION {
             while BOTH.iter().any(|i| REPAIR.iter().any(|step| world.step(step(*i), flaw).is_some())) {
-                if world.topics.internal >= world.topics.input && world.unfinished.is_none() {
+                let followed = world.topics.internal >= world.topics.input && world.unfinished.is_none();
+                if followed && world.standing_is_in_log {
                     return true;
                 }
             }
