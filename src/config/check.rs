@@ -203,6 +203,12 @@ fn check_source(values: &Values, topology: &TopologySettings, problems: &mut Vec
     if topology.file.is_some() && topology.url.is_some() {
         problem("topology.url", "cannot be used together with topology.file, expected one of them");
     }
+    if topology.file.as_deref() == Some(Path::new("-")) {
+        problem(
+            "topology.file",
+            "`-` is standard input, which cannot be read again when it changes, expected the path of a file",
+        );
+    }
     match topology.source {
         Some(TopologySource::Config) if topology.complete.is_none() => {
             problem(
@@ -306,6 +312,12 @@ mod tests {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/rustfmt.toml");
         let errors = loaded(&["kafka.sasl.password=x", &format!("kafka.sasl.password.file={file}")]).unwrap_err();
         assert_eq!(errors, "--set: kafka.sasl.password.file: kafka.sasl.password is set as well at --set, expected one of them");
+    }
+
+    #[test]
+    fn a_topology_that_changes_is_not_read_from_standard_input() {
+        let errors = loaded(&["topology.file=-"]).unwrap_err();
+        assert!(errors.starts_with("--set: topology.file: `-` is standard input"), "{errors}");
     }
 
     #[test]
