@@ -13,29 +13,36 @@ use super::words;
 
 /// What the rule says.
 pub(super) enum Outcome {
-    /// The tasks, and what happened, for people.
-    Grouped(Tasks, Vec<String>),
+    /// The tasks, and what grew, for people.
+    Grouped(Tasks, Option<String>),
     /// Nothing may change.
     Refused(Code, String),
 }
 
 pub(super) fn group(naming: Naming, inputs: &Inputs, previous: &Tasks, power_of_two: bool) -> Result<Outcome, Unsound> {
-    let rule =
-        Rule { naming, inputs, before: counts(previous.0.values().flatten()), owners: owners(previous), all: previous.0.len() };
-    if let Some(message) = rule.another_grouper(previous) {
+    let before = counts(previous.0.values().flatten());
+    let owners = owners(previous);
+    let is_own = |partition| owners.get(partition).is_some_and(|owners| owners.len() == 1);
+    let each_has_own = previous.0.values().all(|partitions| partitions.iter().any(is_own));
+    let rule = Rule { naming, inputs, previous, before, owners, each_has_own };
+    if let Some(message) = rule.another_grouper() {
         return Ok(Outcome::Refused(Code::GrouperChanged, message));
     }
     let growths = rule.growths();
     if let Some((code, message)) = refused(&growths, power_of_two) {
         return Ok(Outcome::Refused(code, message));
     }
-    match inputs.give(|partition| rule.task(partition)) {
-        Ok(tasks) => {
-            Ok(Outcome::Grouped(tasks, growths.iter().filter(|growth| growth.to > growth.from).map(words::grew).collect()))
+    let (mut chosen, mut orphans) = (Vec::new(), Vec::new());
+    for partition in &inputs.own {
+        match rule.task(partition)? {
+            Place::Task(task) => chosen.push((task, *partition)),
+            Place::NoParent(orphan) => orphans.push(orphan),
         }
-        Err(Stop::NoParent(message)) => Ok(Outcome::Refused(Code::NoParent, message)),
-        Err(Stop::Unsound(unsound)) => Err(unsound),
     }
+    if let Some((first, others)) = orphans.split_first() {
+        return Ok(Outcome::Refused(Code::NoParent, words::no_parent(first, others)));
+    }
+    Ok(Outcome::Grouped(inputs.give(chosen)?, words::grew(&growths)))
 }
 
 /// Counts of a stream that was consumed before and is consumed now.
@@ -54,8 +61,7 @@ fn refused(growths: &[Growth], power_of_two: bool) -> Option<(Code, String)> {
     ];
     faults.into_iter().find_map(|(code, holds)| {
         let bad: Vec<&Growth> = growths.iter().filter(|growth| holds(growth, power_of_two)).collect();
-        let (first, more) = bad.split_first()?;
-        Some((code, words::bad_growth(code, first, more.len())))
+        if bad.is_empty() { None } else { Some((code, words::bad_growths(code, &bad))) }
     })
 }
 
@@ -81,25 +87,35 @@ fn owners(previous: &Tasks) -> BTreeMap<&Partition, Vec<&str>> {
 struct Rule<'a> {
     naming: Naming,
     inputs: &'a Inputs<'a>,
+    previous: &'a Tasks,
     /// Previous count of each stream.
     before: BTreeMap<StreamKey<'a>, usize>,
     /// Previous tasks of each partition.
     owners: BTreeMap<&'a Partition, Vec<&'a str>>,
-    /// Number of previous tasks.
-    all: usize,
+    /// Whether every previous task has something that no other has, as it does where a partition in all of them was broadcast.
+    each_has_own: bool,
 }
 
-enum Stop {
-    NoParent(String),
-    Unsound(Unsound),
+enum Place {
+    Task(String),
+    NoParent(Orphan),
+}
+
+/// A new partition of a stream that was there before, whose keys were in no task of their own.
+pub(super) struct Orphan {
+    pub partition: Partition,
+    pub parent: Partition,
+    pub is_broadcast: bool,
+    /// Previous count of the stream.
+    pub before: u32,
 }
 
 impl Rule<'_> {
     /// Why the previous tasks cannot be those of this grouper.
-    fn another_grouper(&self, previous: &Tasks) -> Option<String> {
+    fn another_grouper(&self) -> Option<String> {
         let streams: BTreeSet<StreamKey> = self.inputs.own.iter().map(|partition| partition.stream_key()).collect();
         let highest = self.inputs.own.iter().filter_map(|partition| partition.bucket).max();
-        previous.0.iter().find_map(|(task, partitions)| {
+        self.previous.0.iter().find_map(|(task, partitions)| {
             let Some(bucket) = self.naming.bucket_of(task) else { return Some(words::foreign_task(task, partitions)) };
             let bucketed = self.inputs.bucketed?;
             let own = partitions.iter().filter(|partition| !self.inputs.is_broadcast(partition));
@@ -125,35 +141,36 @@ impl Rule<'_> {
         known.collect()
     }
 
-    fn task(&self, partition: &Partition) -> Result<String, Stop> {
+    fn task(&self, partition: &Partition) -> Result<Place, Unsound> {
         if let Some(task) = self.owner(partition)? {
-            return Ok(task);
+            return Ok(Place::Task(task));
         }
         let Some(before) = self.before.get(&partition.stream_key()).and_then(|count| u32::try_from(*count).ok()) else {
-            return Ok(self.naming.task(partition));
+            return Ok(Place::Task(self.naming.task(partition)));
         };
         // A stream that was there before has a partition at least.
         let parent = Partition { id: partition.id.checked_rem(before).unwrap_or_default(), ..partition.clone() };
         let is_broadcast = self.inputs.is_broadcast(&parent);
         let owner = if is_broadcast { None } else { self.owner(&parent)? };
-        owner.ok_or_else(|| Stop::NoParent(words::no_parent(partition, &parent, before, is_broadcast)))
+        Ok(owner
+            .map_or_else(|| Place::NoParent(Orphan { partition: partition.clone(), parent, is_broadcast, before }), Place::Task))
     }
 
     /// The task that had the partition.
-    fn owner(&self, partition: &Partition) -> Result<Option<String>, Stop> {
+    fn owner(&self, partition: &Partition) -> Result<Option<String>, Unsound> {
         let owners = self.owners.get(partition).map(Vec::as_slice).unwrap_or_default();
         let [first, second, ..] = owners else { return Ok(owners.first().map(|task| (*task).to_owned())) };
-        if owners.len() < self.all {
-            return Err(Stop::Unsound(Unsound::SeveralTasks {
+        if owners.len() < self.previous.0.len() || !self.each_has_own {
+            return Err(Unsound::SeveralTasks {
                 partition: partition.to_string(),
                 first: (*first).to_owned(),
                 second: (*second).to_owned(),
-            }));
+            });
         }
-        // All had it: it was broadcast. One of them keeps it.
+        // It was broadcast. One of them keeps it.
         let plain = self.naming.task(partition);
         let nth = usize::try_from(partition.id).unwrap_or_default().checked_rem(owners.len()).unwrap_or_default();
-        let kept = if owners.contains(&plain.as_str()) { plain } else { owners.get(nth).unwrap_or(first).to_string() };
-        Ok(Some(kept))
+        let kept = if owners.contains(&plain.as_str()) { &plain } else { *owners.get(nth).unwrap_or(first) };
+        Ok(Some(kept.to_owned()))
     }
 }

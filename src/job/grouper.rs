@@ -91,16 +91,28 @@ impl<'a> Inputs<'a> {
         covers(self.broadcast, partition)
     }
 
-    /// Each partition to the task that `choose` names, and what is broadcast to all of these.
-    pub fn give<E>(&self, mut choose: impl FnMut(&Partition) -> Result<String, E>) -> Result<Tasks, E> {
+    /// Each partition to the task named beside it, and what is broadcast to all of these.
+    pub fn give(&self, chosen: Vec<(String, &Partition)>) -> Result<Tasks, Unsound> {
         let mut tasks: BTreeMap<String, BTreeSet<Partition>> = BTreeMap::new();
-        for partition in &self.own {
-            tasks.entry(choose(partition)?).or_default().insert((*partition).clone());
+        for (task, partition) in chosen {
+            tasks.entry(task).or_default().insert(partition.clone());
         }
+        check_size(tasks.len(), self.broadcast.len())?;
         for partitions in tasks.values_mut() {
             partitions.extend(self.broadcast.iter().cloned());
         }
         Ok(Tasks(tasks))
+    }
+}
+
+/// Most partitions that all tasks together may get by broadcast. More would fill the memory before it fills anyone's need.
+const MAX_SHARED: usize = 4_000_000;
+
+/// Whether so many tasks can have so many partitions each.
+pub(super) fn check_size(tasks: usize, partitions: usize) -> Result<(), Unsound> {
+    match tasks.checked_mul(partitions) {
+        Some(shared) if shared <= MAX_SHARED => Ok(()),
+        _ => Err(Unsound::TooLarge { tasks, partitions, most: MAX_SHARED }),
     }
 }
 

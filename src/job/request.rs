@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::fixed::{self, Outcome};
-use super::grouper::{Grouper, Inputs, Naming};
+use super::grouper::{Grouper, Inputs, Naming, check_size};
 use super::model::{Partition, Tasks};
 use super::words;
 
@@ -92,6 +92,10 @@ pub enum Unsound {
         "previous: {partition} stands in the tasks {first:?} and {second:?}, expected it in one task, or in all if it was broadcast; correct previous"
     )]
     SeveralTasks { partition: String, first: String, second: String },
+    #[error(
+        "{partitions} partitions for each of {tasks} tasks are too many, expected at most {most} in all; divide the job, or broadcast less"
+    )]
+    TooLarge { tasks: usize, partitions: usize, most: usize },
 }
 
 impl Code {
@@ -108,12 +112,12 @@ impl Request {
         let outcome = match self.grouper {
             Grouper::GroupByPartition => self.one_task_each(Naming::Number, previous)?,
             Grouper::GroupBySystemStreamPartition => self.one_task_each(Naming::Full, previous)?,
-            Grouper::AllSspToSingleTask => Outcome::Grouped(self.all_to_each()?, Vec::new()),
+            Grouper::AllSspToSingleTask => Outcome::Grouped(self.all_to_each()?, None),
         };
         Ok(match outcome {
-            Outcome::Grouped(tasks, notes) => {
+            Outcome::Grouped(tasks, grew) => {
                 let changed = tasks != *previous;
-                let message = words::summary(&tasks, previous, changed, notes);
+                let message = words::summary(&tasks, previous, changed, grew);
                 Answer { tasks, changed, code: None, message }
             }
             Outcome::Refused(code, message) => Answer { tasks: previous.clone(), changed: false, code: Some(code), message },
@@ -125,7 +129,8 @@ impl Request {
         if self.keeps_tasks()? && !previous.0.is_empty() {
             return fixed::group(naming, &inputs, previous, self.power_of_two);
         }
-        inputs.give(|partition| Ok(naming.task(partition))).map(|tasks| Outcome::Grouped(tasks, Vec::new()))
+        let chosen = inputs.own.iter().map(|partition| (naming.task(partition), *partition)).collect();
+        Ok(Outcome::Grouped(inputs.give(chosen)?, None))
     }
 
     fn keeps_tasks(&self) -> Result<bool, Unsound> {
@@ -150,6 +155,7 @@ impl Request {
         if !self.broadcast.is_empty() {
             return Err(Unsound::NeedlessBroadcast);
         }
+        check_size(self.processors.len(), self.partitions.len())?;
         Ok(Tasks(self.processors.iter().map(|processor| (format!("Task-{processor}"), self.partitions.clone())).collect()))
     }
 }

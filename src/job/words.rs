@@ -2,48 +2,50 @@
 
 use std::collections::BTreeSet;
 
-use super::fixed::Growth;
+use super::fixed::{Growth, Orphan};
 use super::model::{Partition, StreamKey, Tasks};
 use super::request::Code;
 
 /// Items that a list shows before it is cut.
 const SHOWN: usize = 8;
 
-const COMPLETE_PREVIOUS: &str = "complete previous, or leave it out if its state may be lost";
 const IN_FORCE: &str = "the previous tasks stay in force";
 
 pub fn stream((system, stream): StreamKey) -> String {
     format!("{system}.{stream}")
 }
 
-pub fn grew(growth: &Growth) -> String {
-    let Growth { stream, from, to } = growth;
-    format!("{stream} grew from {from} to {to} partitions, each new one goes to the task of its parent")
+pub fn grew(growths: &[Growth]) -> Option<String> {
+    let grown = growths.iter().filter(|growth| growth.to > growth.from);
+    let list: Vec<String> = grown.map(|Growth { stream, from, to }| format!("{stream} from {from} to {to}")).collect();
+    let list = (!list.is_empty()).then(|| shortened(&list, ", "))?;
+    Some(format!("partitions grew: {list}; each new one goes to the task of its parent"))
 }
 
-pub fn bad_growth(code: Code, growth: &Growth, more: usize) -> String {
-    let Growth { stream, from, to } = growth;
-    let others = match more {
-        0 => String::new(),
-        1 => " (and so did another stream)".to_owned(),
-        more => format!(" (and so did {more} other streams)"),
+pub fn bad_growths(code: Code, growths: &[&Growth]) -> String {
+    let sentence = |growth: &&Growth| {
+        let Growth { stream, from, to } = growth;
+        let factor = to.div_ceil(*from);
+        match code {
+            Code::StreamShrank => format!("{stream} shrank from {from} to {to} partitions"),
+            Code::NotAPowerOfTwo => {
+                let fits = factor.checked_next_power_of_two().unwrap_or(factor).saturating_mul(*from);
+                format!("{stream} grew from {from} to {to} partitions, expected a power of two times {from}: grow it to {fits}")
+            }
+            _ => {
+                let fits = factor.saturating_mul(*from);
+                format!("{stream} grew from {from} to {to} partitions, expected a multiple of {from}: grow it to {fits}")
+            }
+        }
     };
-    let multiple = to.div_ceil(*from).saturating_mul(*from);
-    let double = to.div_ceil(*from).checked_next_power_of_two().unwrap_or(1).saturating_mul(*from);
-    match code {
-        Code::StreamShrank => format!(
-            "{stream} shrank from {from} to {to} partitions{others}, but a topic never loses any: list all of them, or leave \
-             previous out if it was made anew and its state is gone; {IN_FORCE}"
-        ),
-        Code::NotAPowerOfTwo => format!(
-            "{stream} grew from {from} to {to} partitions{others}, expected a power of two times {from}, as power_of_two asks: grow \
-             it to {double}; {IN_FORCE}"
-        ),
-        _ => format!(
-            "{stream} grew from {from} to {to} partitions{others}, expected a multiple of {from}, for else keys of several tasks meet \
-             in one new partition: grow it to {multiple}; {IN_FORCE}"
-        ),
-    }
+    let why = match code {
+        Code::StreamShrank => {
+            "a topic never loses partitions: list all of them, or leave previous out if it was made anew and its state is gone"
+        }
+        Code::NotAPowerOfTwo => "power_of_two asks for that",
+        _ => "else keys of several tasks meet in one new partition",
+    };
+    format!("{}; {why}; {IN_FORCE}", shortened(&growths.iter().map(sentence).collect::<Vec<_>>(), "; "))
 }
 
 pub fn foreign_task(task: &str, partitions: &BTreeSet<Partition>) -> String {
@@ -73,42 +75,45 @@ fn of(partitions: &BTreeSet<Partition>) -> String {
     partitions.first().map(|partition| format!(" ({partition})")).unwrap_or_default()
 }
 
-pub fn no_parent(partition: &Partition, parent: &Partition, before: u32, is_broadcast: bool) -> String {
-    let count = if before == 1 { "partition" } else { "partitions" };
+pub fn no_parent(first: &Orphan, others: &[Orphan]) -> String {
+    let Orphan { partition, parent, is_broadcast, before } = first;
+    let count = if *before == 1 { "partition" } else { "partitions" };
     let stream = stream(partition.stream_key());
-    if partition == parent {
-        return format!(
-            "{partition} had no previous task, though {stream} had {before} {count}: {COMPLETE_PREVIOUS}; {IN_FORCE}"
-        );
-    }
-    let (why, help) = if is_broadcast {
-        ("is broadcast, so every task has its state", "broadcast the new partition too, or no partition of the stream")
+    let what = if partition == parent {
+        format!("{partition} had no previous task, though {stream} had {before} {count}")
     } else {
-        ("no previous task had", COMPLETE_PREVIOUS)
+        let why = if *is_broadcast { "is broadcast, so every task has its state" } else { "no previous task had" };
+        format!("{partition} is new, and {stream} had {before} {count}, so its keys were in {parent}, which {why}")
     };
-    format!(
-        "{partition} is new, and {stream} had {before} {count}, so its keys were in {parent}, which {why}: {help}; {IN_FORCE}"
-    )
+    let others: Vec<String> = others.iter().map(|orphan| orphan.partition.to_string()).collect();
+    let others = if others.is_empty() { others.concat() } else { format!(" (likewise {})", shortened(&others, ", ")) };
+    let help = if *is_broadcast {
+        "broadcast the new partition too, or no partition of the stream"
+    } else {
+        "complete previous, or leave it out if its state may be lost"
+    };
+    format!("{what}{others}: {help}; {IN_FORCE}")
 }
 
 /// What is different now, for people.
-pub fn summary(tasks: &Tasks, previous: &Tasks, changed: bool, mut notes: Vec<String>) -> String {
+pub fn summary(tasks: &Tasks, previous: &Tasks, changed: bool, grew: Option<String>) -> String {
+    let mut notes: Vec<String> = grew.into_iter().collect();
     let streams = |tasks: &Tasks| -> BTreeSet<String> {
         tasks.0.values().flatten().map(|partition| stream(partition.stream_key())).collect()
     };
     let names = |tasks: &Tasks| -> BTreeSet<String> { tasks.0.keys().cloned().collect() };
     let (streams_now, streams_before) = (streams(tasks), streams(previous));
     let (names_now, names_before) = (names(tasks), names(previous));
-    let mut note = |what: &str, list: Vec<&String>| {
+    let mut note = |what: &str, list: BTreeSet<String>| {
         if !list.is_empty() {
-            notes.push(format!("{what}: {}", shortened(&list)));
+            notes.push(format!("{what}: {}", shortened(&list.into_iter().collect::<Vec<_>>(), ", ")));
         }
     };
     if !previous.0.is_empty() {
-        note("new streams", streams_now.difference(&streams_before).collect());
-        note("streams that are gone", streams_before.difference(&streams_now).collect());
-        note("new tasks", names_now.difference(&names_before).collect());
-        note("tasks that are gone", names_before.difference(&names_now).collect());
+        note("new streams", &streams_now - &streams_before);
+        note("streams that are gone", &streams_before - &streams_now);
+        note("new tasks", &names_now - &names_before);
+        note("tasks that are gone", &names_before - &names_now);
     }
     let count = match names_now.len() {
         1 => "1 task".to_owned(),
@@ -118,10 +123,10 @@ pub fn summary(tasks: &Tasks, previous: &Tasks, changed: bool, mut notes: Vec<St
     [vec![count], notes].concat().join("; ")
 }
 
-fn shortened(list: &[&String]) -> String {
-    let shown: Vec<&str> = list.iter().take(SHOWN).map(|item| item.as_str()).collect();
+fn shortened(list: &[String], separator: &str) -> String {
+    let shown = list.get(..SHOWN).unwrap_or(list).join(separator);
     match list.len().saturating_sub(SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }

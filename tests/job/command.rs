@@ -36,7 +36,7 @@ fn said(arguments: &[&str], input: &str) -> String {
 #[test]
 fn tables_are_for_people() {
     expect![[r#"
-        changed: 2 tasks; kafka.orders grew from 2 to 4 partitions, each new one goes to the task of its parent; new streams: kafka.rules
+        changed: 2 tasks; partitions grew: kafka.orders from 2 to 4; each new one goes to the task of its parent; new streams: kafka.rules
         ────────────────────────────────
          task          partitions
         ════════════════════════════════
@@ -50,7 +50,7 @@ fn tables_are_for_people() {
     "#]].assert_eq(&said(&["group", "--input", "-"], &grown().to_string()));
     let refused = with("/partitions/3", json!(["kafka", "payments", 0]));
     expect![[r#"
-        refused (NOT_A_MULTIPLE): kafka.orders grew from 2 to 3 partitions, expected a multiple of 2, for else keys of several tasks meet in one new partition: grow it to 4; the previous tasks stay in force
+        refused (NOT_A_MULTIPLE): kafka.orders grew from 2 to 3 partitions, expected a multiple of 2: grow it to 4; else keys of several tasks meet in one new partition; the previous tasks stay in force
         ──────────────────────────────
          task          partitions
         ══════════════════════════════
@@ -70,6 +70,14 @@ fn messages_say_what_is_different() {
     strict["power_of_two"] = json!(true);
     let mut fewer_buckets = with("/partitions", json!([["kafka", "orders", 0, 0], ["kafka", "orders", 0, 1]]));
     fewer_buckets["previous"] = json!({"Partition 0 2": [["kafka", "orders", 0, 2]]});
+    let mut several = with(
+        "/partitions",
+        json!([["kafka", "orders", 0], ["kafka", "payments", 0], ["kafka", "payments", 1], ["kafka", "payments", 2]]),
+    );
+    several["previous"]["Partition 0"] = json!([["kafka", "orders", 0], ["kafka", "payments", 0]]);
+    several["previous"]["Partition 1"] = json!([["kafka", "orders", 1], ["kafka", "payments", 1]]);
+    let mut both = several.clone();
+    both["partitions"] = ["orders", "payments"].iter().flat_map(|s| (0..3).map(move |id| json!(["kafka", s, id]))).collect();
     let mut unchanged = with("/partitions", orders(2));
     unchanged["broadcast"] = json!([]);
     let mut all = String::new();
@@ -88,6 +96,8 @@ fn messages_say_what_is_different() {
         with("/grouper", json!("group-by-system-stream-partition")),
         with("/partitions", json!(divided)),
         fewer_buckets,
+        several,
+        both,
     ] {
         let (_, answer) = group(&input);
         all += &format!("{}: {}\n", answer["code"].as_str().unwrap_or("-"), answer["message"].as_str().unwrap());
@@ -97,16 +107,18 @@ fn messages_say_what_is_different() {
         -: 4 tasks; new streams: kafka.rules; new tasks: Partition 2, Partition 3
         -: 2 tasks, as before
         -: 2 tasks; new streams: kafka.clicks, kafka.rules; streams that are gone: kafka.orders; new tasks: Partition 2; tasks that are gone: Partition 1
-        -: 2 tasks; kafka.orders grew from 2 to 4 partitions, each new one goes to the task of its parent; new streams: kafka.rules
-        STREAM_SHRANK: kafka.orders shrank from 2 to 1 partitions, but a topic never loses any: list all of them, or leave previous out if it was made anew and its state is gone; the previous tasks stay in force
-        -: 2 tasks; kafka.orders grew from 2 to 6 partitions, each new one goes to the task of its parent; new streams: kafka.rules
-        NOT_A_POWER_OF_TWO: kafka.orders grew from 2 to 6 partitions, expected a power of two times 2, as power_of_two asks: grow it to 8; the previous tasks stay in force
+        -: 2 tasks; partitions grew: kafka.orders from 2 to 4; each new one goes to the task of its parent; new streams: kafka.rules
+        STREAM_SHRANK: kafka.orders shrank from 2 to 1 partitions; a topic never loses partitions: list all of them, or leave previous out if it was made anew and its state is gone; the previous tasks stay in force
+        -: 2 tasks; partitions grew: kafka.orders from 2 to 6; each new one goes to the task of its parent; new streams: kafka.rules
+        NOT_A_POWER_OF_TWO: kafka.orders grew from 2 to 6 partitions, expected a power of two times 2: grow it to 8; power_of_two asks for that; the previous tasks stay in force
         NO_PARENT: kafka.orders#2 is new, and kafka.orders had 2 partitions, so its keys were in kafka.orders#0, which is broadcast, so every task has its state: broadcast the new partition too, or no partition of the stream; the previous tasks stay in force
-        NO_PARENT: kafka.orders#0 had no previous task, though kafka.orders had 2 partitions: complete previous, or leave it out if its state may be lost; the previous tasks stay in force
-        NO_PARENT: kafka.orders#1 had no previous task, though kafka.orders had 2 partitions: complete previous, or leave it out if its state may be lost; the previous tasks stay in force
+        NO_PARENT: kafka.orders#0 had no previous task, though kafka.orders had 2 partitions (likewise kafka.orders#2): complete previous, or leave it out if its state may be lost; the previous tasks stay in force
+        NO_PARENT: kafka.orders#1 had no previous task, though kafka.orders had 2 partitions (likewise kafka.orders#3): complete previous, or leave it out if its state may be lost; the previous tasks stay in force
         GROUPER_CHANGED: the previous task "Partition 0" (kafka.orders#0) has a name that this grouper does not give: go back to what the job ran with, or leave previous out if its state may be lost; the previous tasks stay in force
         GROUPER_CHANGED: the previous task "Partition 0" (kafka.orders#0) was made without key buckets, and partitions come with them: go back to what the job ran with, or leave previous out if its state may be lost; the previous tasks stay in force
         GROUPER_CHANGED: the previous task "Partition 0 2" (kafka.orders#0/2) has a key bucket above 1, the highest of partitions now, so its keys would move away from their state: go back to what the job ran with, or leave previous out if its state may be lost; the previous tasks stay in force
+        STREAM_SHRANK: kafka.orders shrank from 2 to 1 partitions; a topic never loses partitions: list all of them, or leave previous out if it was made anew and its state is gone; the previous tasks stay in force
+        NOT_A_MULTIPLE: kafka.orders grew from 2 to 3 partitions, expected a multiple of 2: grow it to 4; kafka.payments grew from 2 to 3 partitions, expected a multiple of 2: grow it to 4; else keys of several tasks meet in one new partition; the previous tasks stay in force
     "#]].assert_eq(&all);
 }
 
@@ -168,6 +180,14 @@ fn bad_input_is_named() {
     twice["previous"] =
         json!({"Partition 0": [["kafka", "orders", 0]], "Partition 1": [["kafka", "orders", 0]], "Partition 2": []});
     try_with(&twice.to_string());
+    twice["previous"] =
+        json!({"Partition 0": [["kafka", "orders", 0]], "Partition 1": [["kafka", "orders", 0], ["kafka", "orders", 1]]});
+    try_with(&twice.to_string());
+    let mut large = grown();
+    large["partitions"] = (0..2001).map(|id| json!(["kafka", "orders", id])).collect();
+    large["broadcast"] = (0..2001).map(|id| json!(["kafka", "rules", id])).collect();
+    large["previous"] = json!(null);
+    try_with(&large.to_string());
     let mut single = with("/grouper", json!("all-ssp-to-single-task"));
     for (field, value) in
         [("processors", json!([""])), ("processors", json!(["0"])), ("broadcast", json!([])), ("partitions", json!([]))]
@@ -220,6 +240,10 @@ fn bad_input_is_named() {
         error: standard input: previous: the task "Partition 0" stands here twice, expected each task once at line 1 column 275; expected the input that docs/job-group-input.schema.json describes
         exit code 2
         error: standard input: previous: kafka.orders#0 stands in the tasks "Partition 0" and "Partition 1", expected it in one task, or in all if it was broadcast; correct previous
+        exit code 2
+        error: standard input: previous: kafka.orders#0 stands in the tasks "Partition 0" and "Partition 1", expected it in one task, or in all if it was broadcast; correct previous
+        exit code 2
+        error: standard input: 2001 partitions for each of 2001 tasks are too many, expected at most 4000000 in all; divide the job, or broadcast less
         exit code 2
         error: standard input: processors is missing or empty, expected the ids of the processors, since all-ssp-to-single-task makes a task for each; list them
         exit code 2
