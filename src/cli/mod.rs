@@ -9,6 +9,7 @@ pub mod completions;
 pub mod config;
 pub mod describe_text;
 pub mod history;
+pub mod job;
 mod live;
 mod origin;
 pub mod plan;
@@ -92,6 +93,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Show what the sidecars of a live application remember: leader, plans, events
     History(history::HistoryArgs),
+    /// Work out which task of a job consumes which partitions (SEP-5)
+    Job(job::JobArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Print the completion script of a shell
@@ -132,6 +135,7 @@ pub fn main() -> ExitCode {
         Command::Snapshot(args) => snapshot::run(args, common),
         Command::Status(args) => status::run(args, common),
         Command::History(args) => history::run(args, common),
+        Command::Job(args) => job::run(args, common),
         Command::Config(args) => config::run(args, common),
         Command::Completions(args) => completions::run(args, Cli::command()),
     };

@@ -1,6 +1,7 @@
 //! What the sidecars of one application agree on, pure: the records of the coordinator topic, what they add up to, and the rules
 //! by which one sidecar may act. The Kafka side (membership, writer, reader) lives in [`crate::kafka`].
 
+pub mod envelope;
 pub mod memory;
 pub mod protocol;
 pub mod records;

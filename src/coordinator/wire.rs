@@ -1,7 +1,5 @@
-//! Bytes of the coordinator topic: Samza's coordinator-stream layout (`CoordinatorStreamMessage`).
-//!
-//! The key is the compact JSON array `[1,"TYPE","KEY"]`, the value a JSON object whose `values` map text to text; no value deletes
-//! the row. Compaction compares bytes, so a key counts only in the one form in which it is written here.
+//! Bytes of the rows of this program, in the layout of [`envelope`]. Compaction compares bytes, so a key counts only in the one
+//! form in which it is written here.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +7,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as WordError;
 use serde::{Deserialize, Serialize};
 
+use super::envelope::{self, json};
 use super::records::{
     Baseline, Change, CountedFailure, Fingerprint, HISTORY_SLOTS, HistoryRow, Intent, Key, Kind, Origin, Outcome, Row, Skipped,
     StandingIntent,
@@ -16,10 +15,8 @@ use super::records::{
 use crate::autoscaler::status::AssignorError;
 use crate::kafka::port::TopicId;
 
-const KEY_VERSION: u64 = 1;
 /// Version of what is in `values`.
 const VERSION: &str = "1";
-const SOURCE: &str = "partition-autoscaler";
 /// Third part of the key of a type that has one row.
 const ONLY: &str = "current";
 
@@ -30,35 +27,12 @@ const MAX_VALUE: usize = 1 << 20;
 /// Longest text for people.
 const MAX_WORDS: usize = 1 << 12;
 
-/// In the order in which Samza writes it.
-#[derive(Serialize, Deserialize)]
-struct Envelope {
-    #[serde(default)]
-    host: String,
-    #[serde(default)]
-    source: String,
-    values: Values,
-    #[serde(default)]
-    username: String,
-    #[serde(default)]
-    timestamp: u64,
-}
-
 impl Change {
     /// Key and value as bytes.
     pub fn encode(&self, origin: &Origin) -> (Vec<u8>, Option<Vec<u8>>) {
         match self {
             Self::Delete(key) => (key.encode(), None),
-            Self::Set(row) => {
-                let envelope = Envelope {
-                    host: origin.host.clone(),
-                    source: SOURCE.to_owned(),
-                    values: Values::of(row),
-                    username: origin.username.clone(),
-                    timestamp: origin.timestamp,
-                };
-                (row.key().encode(), Some(json(&envelope).into_bytes()))
-            }
+            Self::Set(row) => (row.key().encode(), Some(envelope::value(Values::of(row).0, origin))),
         }
     }
 
@@ -69,8 +43,7 @@ impl Change {
         }
         let key = Key::decode(key)?;
         let Some(value) = value else { return Ok(Self::Delete(key)) };
-        let envelope: Envelope = serde_json::from_slice(value).map_err(|_| Skipped::Malformed)?;
-        let row = envelope.values.row(&key)?;
+        let row = envelope::values(value).map(Values).map_err(|_| Skipped::Malformed)?.row(&key)?;
         // What a row says about itself has to be what its key says.
         if row.key() == key { Ok(Self::Set(row)) } else { Err(Skipped::Malformed) }
     }
@@ -97,12 +70,12 @@ impl Key {
 
     fn encode(&self) -> Vec<u8> {
         let (name, key) = self.parts();
-        json(&(KEY_VERSION, name, key)).into_bytes()
+        envelope::key(name, &key)
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Skipped> {
-        let (version, name, text): (u64, String, String) = serde_json::from_slice(bytes).map_err(|_| Skipped::NotAKey)?;
-        if version != KEY_VERSION {
+        let (version, name, text) = envelope::parse_key(bytes).map_err(|_| Skipped::NotAKey)?;
+        if version != envelope::KEY_VERSION {
             return Err(Skipped::UnknownVersion);
         }
         let key = match name.as_str() {
@@ -129,8 +102,7 @@ impl Key {
 }
 
 /// What a row says, as text.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Default)]
 struct Values(BTreeMap<String, String>);
 
 impl Values {
@@ -285,11 +257,6 @@ fn assignor_error(code: u8) -> Result<AssignorError, Skipped> {
 fn words(text: &str) -> &str {
     let end = (0..=text.len().min(MAX_WORDS)).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
-}
-
-/// Plain data with text as keys always has a JSON form.
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// The name of an enum's value, as serde gives it.

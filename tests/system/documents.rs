@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use expect_test::expect_file;
 use partition_autoscaler::autoscaler::status::{AssignorError, StateName};
 use partition_autoscaler::http::Label;
+use partition_autoscaler::job;
 use partition_autoscaler::plan::{Code, Role, Verdict};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -164,6 +165,37 @@ fn topologies_are_as_documented() {
         seen += 1;
     }
     assert_eq!(seen, 15);
+}
+
+#[test]
+fn jobs_are_as_documented() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cases/grouper.json");
+    let file: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let codes: Vec<Value> = job::Code::ALL.iter().map(|code| serde_json::to_value(code).unwrap()).collect();
+    let documented = Schema::of("job-group").document["properties"]["code"]["enum"].clone();
+    assert_eq!(documented.as_array().unwrap()[1..], codes);
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.json");
+    let mut seen = 0;
+    for case in file["cases"].as_array().unwrap() {
+        for run in case["runs"].as_array().into_iter().flatten().chain([case]).filter(|run| run["input"]["grouper"].is_string()) {
+            assert_documented("job-group-input", &run["input"]);
+            fs::write(&input, run["input"].to_string()).unwrap();
+            let output = Command::new(BINARY).args(["job", "group", "--output", "json", "--input"]).arg(&input).output().unwrap();
+            let answer = serde_json::from_slice(&output.stdout).unwrap();
+            assert_documented("job-group", &answer);
+            seen += 1;
+        }
+    }
+    assert!(seen > 8);
+    fs::write(&input, json!({"tasks": {"Partition 0": [["kafka", "orders", 0], ["kafka", "orders", 1, 2]]}}).to_string())
+        .unwrap();
+    let records = Command::new(BINARY).args(["job", "assignment", "--encode"]).arg(&input).output().unwrap().stdout;
+    fs::write(&input, records).unwrap();
+    let output = Command::new(BINARY).args(["job", "assignment", "--output", "json", "--decode"]).arg(&input).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["tasks"]["Partition 0"].as_array().unwrap().len(), 2);
+    assert_documented("job-assignment", &answer);
 }
 
 /// The answer to `-h`, which must not depend on the terminal.
