@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub mod completions;
 pub mod config;
+pub mod control;
 pub mod describe_text;
 pub mod history;
 mod live;
@@ -92,6 +93,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Show what the sidecars of a live application remember: leader, plans, events
     History(history::HistoryArgs),
+    /// Read, write and reconcile control messages (watermarks, ends of streams)
+    Control(control::ControlArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Print the completion script of a shell
@@ -132,6 +135,7 @@ pub fn main() -> ExitCode {
         Command::Snapshot(args) => snapshot::run(args, common),
         Command::Status(args) => status::run(args, common),
         Command::History(args) => history::run(args, common),
+        Command::Control(args) => control::run(args, common),
         Command::Config(args) => config::run(args, common),
         Command::Completions(args) => completions::run(args, Cli::command()),
     };

@@ -8,6 +8,7 @@
     reason = "in a test a panic is the message"
 )]
 
+mod command;
 mod properties;
 mod reconcile;
 mod wire;
