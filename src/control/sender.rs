@@ -7,7 +7,34 @@ use std::error::Error;
 
 use super::wire::{self, Body, ControlMessage, Message, WireFormat};
 
-/// What sending needs of a producer; to be implemented over whichever Kafka client the stream processor uses.
+/// What sending needs of a producer; to be implemented over whichever Kafka client the stream processor uses. With rdkafka:
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use partition_autoscaler::control::sender::Producer;
+/// use rdkafka::error::KafkaError;
+/// use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+/// use rdkafka::types::RDKafkaErrorCode;
+///
+/// struct Rdkafka(BaseProducer);
+///
+/// impl Producer for Rdkafka {
+///     type Error = KafkaError;
+///
+///     fn partition_count(&mut self, topic: &str) -> Result<u32, KafkaError> {
+///         let metadata = self.0.client().fetch_metadata(Some(topic), Duration::from_secs(10))?;
+///         let found = metadata.topics().first().filter(|topic| topic.error().is_none());
+///         let found = found.ok_or(KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition))?;
+///         Ok(found.partitions().len() as u32)
+///     }
+///
+///     fn send(&mut self, topic: &str, partition: u32, value: &[u8]) -> Result<(), KafkaError> {
+///         let record = BaseRecord::<(), [u8]>::to(topic).partition(partition as i32).payload(value);
+///         self.0.send(record).map_err(|(error, _)| error)
+///     }
+/// }
+/// ```
 pub trait Producer {
     /// Error of the client.
     type Error: Error + 'static;
