@@ -123,6 +123,7 @@ fn an_end_needs_as_many_as_the_newest_message_says() {
         (&[("t0", 2), ("t0", 2), ("t1", 2), ("t2", 2)][..], &[false, false, true, true][..]),
         (&[("t0", 2), ("t1", 3), ("t2", 3)], &[false, false, true]),
         (&[("t0", 3), ("t1", 3), ("t1", 2)], &[false, false, true]),
+        (&[("t0", 4), ("t1", 4), ("t2", 4), ("t2", 2)], &[false, false, false, true]),
         (&[("t0", 1), ("t1", 9)], &[true, true]),
     ] {
         let mut task = Reconciler::new([mid(0)]);
