@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub mod completions;
 pub mod config;
+pub mod control;
 pub mod describe_text;
 pub mod history;
 pub mod job;
@@ -95,6 +96,8 @@ enum Command {
     History(history::HistoryArgs),
     /// Work out which task of a job consumes which partitions (SEP-5)
     Job(job::JobArgs),
+    /// Read, write and reconcile control messages (watermarks, ends of streams)
+    Control(control::ControlArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Print the completion script of a shell
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(args, common),
         Command::History(args) => history::run(args, common),
         Command::Job(args) => job::run(args, common),
+        Command::Control(args) => control::run(args, common),
         Command::Config(args) => config::run(args, common),
         Command::Completions(args) => completions::run(args, Cli::command()),
     };

@@ -198,6 +198,42 @@ fn jobs_are_as_documented() {
     assert_documented("job-assignment", &answer);
 }
 
+#[test]
+fn control_messages_are_as_documented() {
+    let folder = tempfile::tempdir().unwrap();
+    let ask = |arguments: &[&str], input: &Value| {
+        let file = folder.path().join("input.json");
+        fs::write(&file, input.to_string()).unwrap();
+        let mut command = Command::new(BINARY);
+        command.arg("control").args(arguments).args(["--output", "json"]);
+        if !input.is_null() {
+            command.arg("--input").arg(&file);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    for message in [
+        json!({"type": "user", "payload_hex": "00"}),
+        json!({"type": "watermark", "taskName": "t0", "taskCount": 2, "timestamp": 5, "streamId": null}),
+        json!({"type": "end-of-stream", "version": 1, "streamId": "orders"}),
+        json!({"type": "drain", "runId": "r"}),
+    ] {
+        assert_documented("control-message", &message);
+        let answer = ask(&["encode"], &message);
+        assert_documented("control-message", &ask(&["decode", "--hex", answer["hex"].as_str().unwrap()], &Value::Null));
+    }
+    let (one, other) = (json!(["kafka", "mid", 0]), json!(["kafka", "mid", 1]));
+    let steps = json!({"partitions": [one], "steps": [
+        {"ssp": one, "task": null, "timestamp": 5},
+        {"ssp": one, "task": "t0", "task_count": 1, "end_of_stream": true},
+        {"add_partition": other},
+        {"checkpoint_restart": true}
+    ]});
+    assert_documented("control-steps", &steps);
+    assert_documented("control-reconcile", &ask(&["reconcile"], &steps));
+}
+
 /// The answer to `-h`, which must not depend on the terminal.
 fn help(arguments: &str) -> String {
     let mut command = Command::new(BINARY);

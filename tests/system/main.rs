@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod chart;
+mod control;
 mod coordination;
 mod documents;
 mod election;
