@@ -131,10 +131,9 @@ impl Membership {
 
     fn leave_within(&mut self, deadline: Duration) -> bool {
         let (Some(consumer), Some(thread)) = (self.consumer.take(), self.thread.take()) else { return true };
+        // Closing alone is not enough: librdkafka lets a member that has no partition go without telling the group.
+        consumer.unsubscribe();
         let _ = self.leave_by.set(Instant::now() + deadline);
-        if let Err(error) = consumer.close_queue() {
-            debug!(%error, "leaving the group");
-        }
         let ended = thread.join().is_ok();
         // Whatever happened, this process no longer leads.
         consumer.context().lose(LostReason::Revoked);
@@ -157,10 +156,20 @@ impl Drop for Membership {
 /// The work of the thread.
 fn poll(consumer: &BaseConsumer<Member>, leave_by: &OnceLock<Instant>) {
     let member = consumer.context();
+    let mut closing = false;
     loop {
         let wait = match leave_by.get() {
             Some(by) if consumer.closed() || Instant::now() >= *by => return,
-            Some(_) => LEAVING_POLL,
+            Some(_) => {
+                // In the middle of a rebalance the group is left at its end.
+                if !closing && consumer.subscription().is_ok_and(|topics| topics.count() == 0) {
+                    closing = true;
+                    if let Err(error) = consumer.close_queue() {
+                        debug!(%error, "leaving the group");
+                    }
+                }
+                LEAVING_POLL
+            }
             None => member.renew_when_due(consumer),
         };
         if let Some(Err(error)) = consumer.poll(wait) {

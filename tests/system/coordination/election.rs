@@ -1,13 +1,15 @@
 //! Who leads, and what the brokers refuse to those who led.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use kit::process::Process;
 use kit::wait::{self, PATIENCE};
 use kit::{Acl, Cluster, Operation, Resource};
+use partition_autoscaler::kafka::Client;
 use partition_autoscaler::kafka::coordination::{CommitError, Coordination, LostReason, MembershipEvent, SESSION};
-use partition_autoscaler::kafka::port::ErrorClass;
+use partition_autoscaler::kafka::port::{Cluster as _, ErrorClass};
 
 use super::{Member, TIMEOUT, coordination, record};
 
@@ -43,6 +45,27 @@ fn one_of_three_leads_and_newcomers_take_nothing_away() {
     // A follower that leaves is not noticed.
     assert!(other.membership.leave(TIMEOUT));
     assert_eq!(next.wait_renewed().term, 1);
+}
+
+/// A member that is only said to be gone would hold up the next rebalance until its session expires.
+#[test]
+fn whoever_has_left_is_no_member_any_more() {
+    let cluster = Cluster::shared();
+    let coordination = coordination(&cluster.bootstrap(), "elect-leave");
+    coordination.ensure_topic(TIMEOUT).unwrap();
+    let members = || {
+        let mut client = Client::connect(&cluster.bootstrap(), &BTreeMap::new(), "members").unwrap();
+        client.describe_group(coordination.name(), TIMEOUT).unwrap().map_or(0, |group| group.members.len())
+    };
+    let leader = Member::lead(&coordination);
+    let follower = Member::follow(&coordination);
+    leader.wait_renewed();
+    wait::until(PATIENCE, "both members", || (members() == 2).then_some(()));
+    assert!(follower.membership.leave(TIMEOUT));
+    assert_eq!(members(), 1);
+    leader.wait_renewed();
+    assert!(leader.membership.leave(TIMEOUT));
+    assert_eq!(members(), 0);
 }
 
 #[test]
