@@ -7,7 +7,7 @@ pub mod driver;
 mod driver_tests;
 mod lead;
 pub mod machine;
-mod record;
+pub(crate) mod record;
 pub mod state;
 pub mod status;
 pub mod words;

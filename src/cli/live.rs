@@ -1,16 +1,18 @@
 //! What the commands that meet a live application share: its topology, a client, and its counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::origin::Origin;
-use super::{Common, Failure, exit};
-use crate::autoscaler::words;
+use super::{Common, Failure, exit, remembered};
+use crate::autoscaler::{record, words};
+use crate::config::settings::LeaderElection;
 use crate::config::{self, Settings, Sources};
-use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicState};
+use crate::coordinator::{Key, Row};
+use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicId, TopicState};
 use crate::kafka::{Client, group_bytes, sample};
 use crate::plan::partitioner::{self, Keys};
-use crate::plan::{Knowledge, Planner, Snapshot, Verdict, Watched};
+use crate::plan::{Knowledge, Planner, Snapshot, Verdict, Warning, Watched};
 
 /// Bound of each request of a command.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,6 +42,10 @@ pub struct Application {
     pub snapshot: Snapshot,
     /// The connection to its cluster.
     pub client: Client,
+    /// Ids of the topics that exist, where the broker tells them.
+    ids: BTreeMap<String, TopicId>,
+    /// Repartition topics that followed an input once, so are known not to be pinned.
+    followers: BTreeSet<String>,
 }
 
 /// Reads topology and counts of a live application.
@@ -58,9 +64,11 @@ pub fn observe(settings: &Settings) -> Result<Application, Failure> {
     let names: Vec<String> = names.into_iter().collect();
     let seen = client.describe_topics(&names, TIMEOUT)?;
     let mut unreadable = Vec::new();
+    let mut ids = BTreeMap::new();
     for (topic, state) in seen {
         match state {
-            TopicState::Present { partitions, .. } => {
+            TopicState::Present { partitions, id } => {
+                ids.extend(id.map(|id| (topic.clone(), id)));
                 snapshot.partitions.insert(topic, partitions);
             }
             TopicState::Missing => {}
@@ -77,23 +85,59 @@ pub fn observe(settings: &Settings) -> Result<Application, Failure> {
             let first = words::unreadable(topic, error);
             Err(Failure::failed(format!("{first}; nor can be read: {}", words::shortened(&others))))
         }
-        None => Ok(Application { planner, snapshot, client }),
+        None => Ok(Application { planner, snapshot, client, ids, followers: BTreeSet::new() }),
     }
 }
 
 impl Application {
-    /// Where no baseline is stated and every count fits, the present inputs are the baseline.
+    /// Takes what the sidecars have learned, as one of them does that begins to lead: what was learned with this topology, of topics
+    /// that are still the same. It wins over what is stated.
+    pub fn recall(&mut self, settings: &Settings) {
+        if settings.leader_election == LeaderElection::None {
+            return; // such a sidecar does not look there either
+        }
+        let memory = match remembered::find(settings, &mut self.client) {
+            Ok(Some(memory)) => memory,
+            Ok(None) => return,
+            Err(failure) => {
+                eprintln!("note: the baseline that the sidecars remember is not known: {}", failure.message);
+                return;
+            }
+        };
+        if memory.get(&Key::Topology) == Some(&Row::Topology(record::topology(&self.planner))) {
+            self.snapshot.baseline.extend(memory.baseline(&self.ids));
+            self.followers = memory.followers(&self.snapshot.partitions, &self.ids).into_keys().collect();
+        }
+    }
+
+    /// Where every count fits, the present inputs are the baseline.
     pub fn take_baseline(&mut self, settings: &Settings) {
         let Snapshot { baseline, partitions, .. } = &self.snapshot;
-        if self.planner.decide(baseline, partitions, &knowledge(settings)).decision == Verdict::None {
+        if self.planner.decide(baseline, partitions, &self.knowledge(settings)).decision == Verdict::None {
             self.snapshot.baseline = self.planner.inputs(partitions);
         }
     }
-}
 
-/// What the settings tell the planner.
-pub fn knowledge(settings: &Settings) -> Knowledge {
-    Knowledge { max_new_partitions: settings.max_new_partitions, ..Knowledge::default() }
+    /// What the planner is told beside the snapshot.
+    pub fn knowledge(&self, settings: &Settings) -> Knowledge {
+        Knowledge { max_new_partitions: settings.max_new_partitions, not_pinned: self.followers.clone() }
+    }
+
+    /// A warning if nothing on the cluster belongs to the application: neither an internal topic nor a member of its group.
+    pub fn absence(&mut self) -> Option<Warning> {
+        let Snapshot { partitions, application_id, .. } = &self.snapshot;
+        let internal = self.planner.internal_topics(partitions);
+        let example = internal.first().filter(|_| !internal.iter().any(|topic| partitions.contains_key(topic)))?;
+        let group = self.client.describe_group(application_id, TIMEOUT).ok()?;
+        if group.is_some_and(|group| !group.members.is_empty()) {
+            return None;
+        }
+        let message = format!(
+            "none of the internal topics of {application_id} exists, such as {example}, and no group {application_id} with members is \
+             seen: is application.id right, or has the application not started yet?"
+        );
+        Some(Warning { code: "NO_INTERNAL_TOPICS".to_owned(), message })
+    }
 }
 
 /// Number of tasks of each subtopology that the group runs; empty where there is no stable group, or it cannot be read.

@@ -54,12 +54,16 @@ fn of_snapshot(file: &Path, what_if: &[String], common: &Common) -> Result<Decis
 fn of_live_application(what_if: &[String], common: &Common) -> Result<Decision, Failure> {
     let settings = live::settings(common)?;
     let mut application = live::observe(&settings)?;
+    application.recall(&settings);
     application.take_baseline(&settings);
-    let live::Application { planner, mut snapshot, mut client } = application;
-    set_counts(what_if, &planner, &mut snapshot)?;
-    let mut decision = planner.decide(&snapshot.baseline, &snapshot.partitions, &live::knowledge(&settings));
+    let absence = application.absence();
+    let knowledge = application.knowledge(&settings);
+    set_counts(what_if, &application.planner, &mut application.snapshot)?;
+    let live::Application { planner, snapshot, client, .. } = &mut application;
+    let mut decision = planner.decide(&snapshot.baseline, &snapshot.partitions, &knowledge);
+    decision.warnings.extend(absence);
     // The baseline stands in for a group that is not running, or cannot be read.
-    let tasks = live::tasks(&mut client, &settings.application_id);
+    let tasks = live::tasks(client, &settings.application_id);
     for subtopology in &mut decision.subtopologies {
         subtopology.current = tasks.get(&subtopology.id).copied().or(subtopology.current);
     }
@@ -114,19 +118,25 @@ fn set_counts(what_if: &[String], planner: &Planner, snapshot: &mut Snapshot) ->
                 "--set-count {entry}: expected TOPIC=COUNT with a count of 1 or more, as in orders=12"
             )));
         };
-        let existing = &snapshot.partitions;
         let is_used = names.contains(topic) || patterns.iter().any(|pattern| pattern.matches(topic));
-        if !is_used && !existing.contains_key(topic) {
-            let inputs: Vec<String> = planner.inputs(existing).into_keys().collect();
-            eprintln!(
-                "note: --set-count {entry} does not matter, since {} does not use the topic {topic}; its inputs are {}",
-                snapshot.application_id,
-                if inputs.is_empty() { "not there yet".to_owned() } else { words::shortened(&inputs) }
-            );
+        if !is_used && !snapshot.partitions.contains_key(topic) {
+            let known = planner.inputs(&snapshot.partitions).into_keys().collect::<Vec<_>>();
+            let hint = match nearest(topic, known.iter().chain(&names)) {
+                Some(near) => format!("did you mean {near}?"),
+                None if known.is_empty() => "none of its inputs exists yet".to_owned(),
+                None => format!("its inputs are {}", words::shortened(&known)),
+            };
+            return Err(Failure::usage(format!("--set-count {entry}: {} does not use a topic {topic}; {hint}", snapshot.application_id)));
         }
         snapshot.partitions.insert(topic.to_owned(), count);
     }
     Ok(())
+}
+
+/// The name that looks most like a mistyped one, if any looks alike; of equals the first.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let (distance, near) = known.map(|known| (strsim::damerau_levenshtein(name, known), known)).min_by_key(|(distance, _)| *distance)?;
+    (distance <= (near.len() / 3).max(2)).then_some(near)
 }
 
 /// Exit code of a decision.

@@ -2,6 +2,7 @@
 
 use crate::config::Settings;
 use crate::coordinator::Memory;
+use crate::kafka::Client;
 use crate::kafka::coordination::{Coordination, LogError};
 use crate::kafka::port::{Cluster, TopicState};
 
@@ -24,16 +25,22 @@ pub struct Remembered {
 
 /// Reads the topic to its end.
 pub fn read(settings: &Settings) -> Result<Remembered, Failure> {
-    let coordination = Coordination::new(&settings.bootstrap_servers, &settings.kafka, &settings.application_id);
-    let topic = coordination.name().to_owned();
+    let topic = name(settings);
     let mut client = connect(settings)?;
     let cluster_id = client.cluster_id(TIMEOUT)?;
     if let Some(expected) = settings.expected_cluster_id.as_ref().filter(|expected| **expected != cluster_id) {
         return Err(Failure::usage(words::other_cluster(&cluster_id, expected)));
     }
+    let memory = find(settings, &mut client)?.ok_or_else(|| missing(settings, &topic))?;
+    Ok(Remembered { cluster_id, topic, memory })
+}
+
+/// Everything in the topic, `None` if there is none.
+pub fn find(settings: &Settings, client: &mut Client) -> Result<Option<Memory>, Failure> {
+    let topic = name(settings);
     let id = match client.describe_topics(std::slice::from_ref(&topic), TIMEOUT)?.remove(&topic) {
         Some(TopicState::Present { id, .. }) => id,
-        Some(TopicState::Missing) | None => return Err(missing(settings, &topic)),
+        Some(TopicState::Missing) | None => return Ok(None),
         Some(TopicState::Failed(error)) if error.code == DENIED => {
             return Err(denied("DESCRIBE", &topic));
         }
@@ -45,11 +52,19 @@ pub fn read(settings: &Settings) -> Result<Remembered, Failure> {
         }
     };
     let mut memory = Memory::default();
-    for record in coordination.reader(id)?.read_to_end(TIMEOUT).map_err(|error| unread(&topic, error))? {
+    for record in coordination(settings).reader(id)?.read_to_end(TIMEOUT).map_err(|error| unread(&topic, error))? {
         // One that is passed over is counted in the memory.
         let _ = memory.apply(record.offset, &record.key, record.value.as_deref());
     }
-    Ok(Remembered { cluster_id, topic, memory })
+    Ok(Some(memory))
+}
+
+fn coordination(settings: &Settings) -> Coordination {
+    Coordination::new(&settings.bootstrap_servers, &settings.kafka, &settings.application_id)
+}
+
+fn name(settings: &Settings) -> String {
+    coordination(settings).name().to_owned()
 }
 
 fn missing(settings: &Settings, topic: &str) -> Failure {

@@ -16,7 +16,11 @@ pub struct SnapshotArgs {}
 pub fn run(_args: &SnapshotArgs, common: &Common) -> Result<u8, Failure> {
     let settings = live::settings(common)?;
     let mut application = live::observe(&settings)?;
+    application.recall(&settings);
     application.take_baseline(&settings);
+    if let Some(warning) = application.absence() {
+        eprintln!("warning: {} ({})", warning.message, warning.code);
+    }
     let text = serde_json::to_string_pretty(&application.snapshot)
         .map_err(|error| Failure::failed(format!("cannot write the snapshot as JSON: {error}")))?;
     print(&format!("{text}\n"))?;

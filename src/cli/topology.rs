@@ -111,7 +111,12 @@ fn from_configuration(common: &Common) -> Result<Overview, Failure> {
     }
     let settings = live::only(config::load(&sources)?)?;
     match live::observe(&settings) {
-        Ok(application) => of_snapshot("the configuration", &application.snapshot),
+        Ok(mut application) => {
+            if let Some(warning) = application.absence() {
+                eprintln!("warning: {} ({})", warning.message, warning.code);
+            }
+            of_snapshot("the configuration", &application.snapshot)
+        }
         Err(failure) if failure.code == exit::USAGE => Err(failure),
         Err(failure) => {
             eprintln!("note: existing topics are not known: {}", failure.message);

@@ -170,6 +170,21 @@ impl Planner {
         Watched { names: watched, patterns: self.patterns.clone() }
     }
 
+    /// Full names of the internal topics of the topology, whether they exist or not: repartition topics, and changelogs of all stores
+    /// that are not known to have none.
+    pub fn internal_topics(&self, partitions: &CountsByName) -> BTreeSet<String> {
+        let empty = CountsByName::new();
+        let counts = Counts { baseline: &empty, partitions };
+        let models = self.variants(&counts).into_iter().take(1);
+        let models = models.map(|topology| Model::compile(&self.prefix, &topology, counts.topics().into_iter()));
+        models
+            .flat_map(|model| {
+                let repartition = model.topics.into_iter().filter(|topic| topic.repartition).map(|topic| topic.name);
+                repartition.chain(model.changelogs.into_iter().map(|log| log.name))
+            })
+            .collect()
+    }
+
     /// True for a topic that does not exist as far as the other topics show, so that its count need not be known: a name of a
     /// description is either a user topic or, with the prefix, an internal one, and the other of the two is there.
     pub fn is_ruled_out(&self, topic: &str, partitions: &CountsByName) -> bool {

@@ -28,6 +28,20 @@ pub(crate) fn pinned(raw: &[String]) -> Question {
     }
 }
 
+/// Which explicit counts do these topics have, that are stated as pinned and do not exist yet?
+pub(crate) fn pinned_counts(raw: &[String]) -> Question {
+    let lines = listed(raw.iter().map(|topic| format!("{topic:?} = 6")));
+    Question {
+        setting: "topology.pinned".to_owned(),
+        about: raw.to_vec(),
+        message: format!(
+            "which partition count does the application's code give {}? it is pinned and does not exist yet, so write the count, \
+             as in topology.pinned = {{ {lines} }}",
+            listed(raw.iter().cloned())
+        ),
+    }
+}
+
 /// Which topics must have equal counts?
 pub(crate) fn copartition_groups(groups: &[Vec<String>]) -> Question {
     let lists = groups.iter().map(|group| format!("[{}]", group.join(", ")));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::copartition::Refusal;
 use super::counts::{BASE, NOW};
 use super::decision::{Change, Code, Conflict, Decision, Parallelism, Role, Verdict, Warning};
+use super::model::Pins;
 use super::planner::Case;
 use super::questions::{self, listed};
 use super::reasons::Reasons;
@@ -70,7 +71,8 @@ fn ambiguous(cases: &[Case], plans: &[Plan], same: bool) -> Decision {
     }
     let mut questions = Vec::new();
     if !raw.is_empty() {
-        questions.push(questions::pinned(&raw));
+        let stated = cases.iter().all(Case::states_pins);
+        questions.push(if stated { questions::pinned_counts(&raw) } else { questions::pinned(&raw) });
     }
     if !same {
         let all: Vec<Vec<Vec<String>>> = cases.iter().map(Case::groups).collect();
@@ -122,6 +124,11 @@ fn order_dependent(cases: &[Case]) -> Decision {
 impl Case {
     fn is_explained(&self) -> bool {
         self.answer.trial.settled.unexplained.is_empty()
+    }
+
+    /// It is stated which repartition topics have an explicit count, so nobody is asked.
+    fn states_pins(&self) -> bool {
+        matches!(self.model.pins, Pins::Stated(_))
     }
 
     fn name(&self, topic: usize) -> &str {
@@ -240,22 +247,34 @@ impl Case {
         };
         let words = listed(topics.iter().map(words));
         if mismatch {
-            let message = format!(
-                "the model does not explain the counts before the change: {words}; \
-                 name repartition topics with a fixed count in topology.pinned, or correct the topology or the baseline"
-            );
-            let questions = vec![questions::pinned(&raw)];
+            let (remedy, questions) = match self.states_pins() {
+                true => ("correct topology.pinned, the topology or the baseline", Vec::new()),
+                false => (
+                    "name repartition topics with a fixed count in topology.pinned, or correct the topology or the baseline",
+                    vec![questions::pinned(&raw)],
+                ),
+            };
+            let message = format!("the model does not explain the counts before the change: {words}; {remedy}");
             return Decision { conflicts, questions, ..blocked(Code::BaselineMismatch, message) };
         }
         let inputs = self.inputs_above(&topics);
         let example = topics.first().and_then(|topic| strange.get(topic)).map_or(1, |of| of.conflict.found);
         let baseline = questions::baseline(&inputs, example);
-        let message = format!(
-            "{words}, and it is not known whether it was left behind or is pinned: state the counts before the growth ({}), \
-             or name the topic in topology.pinned",
-            questions::baseline_lines(&inputs, example)
-        );
-        Decision { conflicts, questions: vec![baseline, questions::pinned(&raw)], ..blocked(Code::NoBaseline, message) }
+        let lines = questions::baseline_lines(&inputs, example);
+        let (message, questions) = match self.states_pins() {
+            true => (
+                format!("{words}, and it is not known whether it was left behind: state the counts before the growth ({lines})"),
+                vec![baseline],
+            ),
+            false => (
+                format!(
+                    "{words}, and it is not known whether it was left behind or is pinned: state the counts before the growth \
+                     ({lines}), or name the topic in topology.pinned"
+                ),
+                vec![baseline, questions::pinned(&raw)],
+            ),
+        };
+        Decision { conflicts, questions, ..blocked(Code::NoBaseline, message) }
     }
 
     /// Inputs without a baseline that repartition topics take their counts from.
@@ -340,7 +359,8 @@ impl Case {
                 conflicts.iter().map(|(name, of)| format!("{name} has {} partitions, {} are needed", of.found, of.expected)),
             );
             let message = format!(
-                "a topic cannot shrink: {words}; grow the input to match, or stop the application and delete the topic with the reset tool"
+                "a topic cannot shrink: {words}; grow the input to match, or stop the application and delete the topic with \
+                 kafka-streams-application-reset.sh"
             );
             return Decision { conflicts, subtopologies, ..blocked(Code::WouldShrink, message) };
         }
