@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Table, presets};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use super::{Common, Failure, Output, exit, print};
 use crate::control::wire::{self, Fields, Kind, Message};
 use crate::control::{Body, Checkpoint, ControlMessage, Event, NO_WATERMARK, Partition, Reconciler, WireFormat};
+use crate::table;
 use crate::topology_source::{self, MAX_BYTES, SourceError};
 
 /// Options of `control`.
@@ -290,31 +290,27 @@ fn restarted(task: &Reconciler) -> serde_json::Result<Reconciler> {
 fn tables(events: &[Option<Event>], task: &Reconciler) -> String {
     let mark = |mark: i64| if mark == NO_WATERMARK { "-".to_owned() } else { mark.to_string() };
     let tasks = |heard: usize, count: u32| if count == 0 { "-".to_owned() } else { format!("{heard} of {count}") };
-    let mut steps = table(&["step", "new"]);
-    for (number, event) in (1_usize..).zip(events) {
-        steps.add_row([number.to_string(), event.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)]);
-    }
-    let mut partitions = table(&["partition", "watermark", "tasks heard", "ended", "tasks ended"]);
-    for ((partition, ends), watermarks) in task.ends().iter().zip(task.watermarks().values()) {
-        partitions.add_row([
+    let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
+    let steps = (1_usize..).zip(events);
+    let steps =
+        steps.map(|(number, event)| [number.to_string(), event.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)]);
+    let partitions = task.ends().iter().zip(task.watermarks().values()).map(|((partition, ends), watermarks)| {
+        [
             partition.to_string(),
             mark(watermarks.watermark),
             tasks(watermarks.tasks.len(), watermarks.task_count),
-            if ends.ended { "yes" } else { "no" }.to_owned(),
+            yes(ends.ended),
             tasks(ends.tasks.len(), ends.task_count),
-        ]);
-    }
-    let mut streams = table(&["stream", "watermark", "ended"]);
-    for (stream, watermark) in task.stream_watermarks() {
-        streams.add_row([stream.to_string(), mark(*watermark), if task.has_ended(stream) { "yes" } else { "no" }.to_owned()]);
-    }
-    format!("{steps}\n{partitions}\n{streams}\n")
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
+        ]
+    });
+    let streams = task.stream_watermarks().into_iter();
+    let streams = streams.map(|(stream, watermark)| [stream.to_string(), mark(*watermark), yes(task.has_ended(stream))]);
+    [
+        table::borderless(["STEP", "NEW"], steps),
+        table::borderless(["PARTITION", "WATERMARK", "TASKS HEARD", "ENDED", "TASKS ENDED"], partitions),
+        table::borderless(["STREAM", "WATERMARK", "ENDED"], streams),
+    ]
+    .join("\n")
 }
 
 /// The JSON in a file, or on standard input for `-`, and what the user knows the file by.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::remembered::{self, Remembered};
@@ -14,6 +13,7 @@ use crate::coordinator::records::{Intent, Outcome, Verdict};
 use crate::coordinator::{Kind, Memory, view};
 use crate::http::Label;
 use crate::kafka::port::TopicError;
+use crate::table;
 
 /// Options of `history`.
 #[derive(Debug, Args)]
@@ -131,11 +131,9 @@ impl History {
         if self.history.is_empty() {
             text += "\nNothing has happened yet.\n";
         } else {
-            let mut table = Table::new();
-            table.load_preset(presets::NOTHING).set_header(["AT", "EVENT", "MESSAGE"]);
-            table.add_rows(self.history.iter().map(|entry| [entry.at.to_string(), entry.event.clone(), entry.message.clone()]));
+            let rows = self.history.iter().map(|entry| [entry.at.to_string(), entry.event.clone(), entry.message.clone()]);
             text += "\n";
-            text += &table.lines().map(|line| format!("{}\n", line.trim())).collect::<String>();
+            text += &table::borderless(["AT", "EVENT", "MESSAGE"], rows);
         }
         text
     }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comfy_table::{Table, presets};
 
 use super::{Common, Failure, Output, exit, live, print, snapshot};
 use crate::autoscaler::words;
 use crate::config::{self, Partial, Sources};
 use crate::plan::{Decision, Knowledge, Planner, Snapshot, Verdict, Watched};
+use crate::table;
 use crate::topology::Stated;
 use crate::topology_source;
 
@@ -126,7 +126,10 @@ fn set_counts(what_if: &[String], planner: &Planner, snapshot: &mut Snapshot) ->
                 None if known.is_empty() => "none of its inputs exists yet".to_owned(),
                 None => format!("its inputs are {}", words::shortened(&known)),
             };
-            return Err(Failure::usage(format!("--set-count {entry}: {} does not use a topic {topic}; {hint}", snapshot.application_id)));
+            return Err(Failure::usage(format!(
+                "--set-count {entry}: {} does not use a topic {topic}; {hint}",
+                snapshot.application_id
+            )));
         }
         snapshot.partitions.insert(topic.to_owned(), count);
     }
@@ -135,7 +138,8 @@ fn set_counts(what_if: &[String], planner: &Planner, snapshot: &mut Snapshot) ->
 
 /// The name that looks most like a mistyped one, if any looks alike; of equals the first.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
-    let (distance, near) = known.map(|known| (strsim::damerau_levenshtein(name, known), known)).min_by_key(|(distance, _)| *distance)?;
+    let (distance, near) =
+        known.map(|known| (strsim::damerau_levenshtein(name, known), known)).min_by_key(|(distance, _)| *distance)?;
     (distance <= (near.len() / 3).max(2)).then_some(near)
 }
 
@@ -150,42 +154,42 @@ pub fn exit_code(decision: &Decision) -> u8 {
 
 fn show(decision: &Decision, output: Output) -> Result<(), Failure> {
     let text = match output {
-        Output::Json => serde_json::to_string_pretty(decision).map_err(|error| Failure::failed(error.to_string()))?,
+        Output::Json => serde_json::to_string_pretty(decision).map_err(|error| Failure::failed(error.to_string()))? + "\n",
         Output::Text => text(decision),
     };
-    print(&format!("{text}\n"))
+    print(&text)
 }
 
 /// The decision for people.
 fn text(decision: &Decision) -> String {
-    let mut out = vec![headline(decision)];
-    if !decision.changes.is_empty() {
-        let mut table = table(&["topic", "role", "from", "to", "because"]);
-        for change in &decision.changes {
-            let role = format!("{:?}", change.role).to_lowercase();
-            table.add_row([&change.topic, &role, &change.from.to_string(), &change.to.to_string(), &change.because.join("\n")]);
-        }
-        out.push(table.to_string());
-    }
-    if !decision.subtopologies.is_empty() {
-        let count = |count: Option<u32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
-        let mut table = table(&["subtopology", "current tasks", "expected tasks"]);
-        for subtopology in &decision.subtopologies {
-            table.add_row([subtopology.id.clone(), count(subtopology.current), count(subtopology.expected)]);
-        }
-        out.push(table.to_string());
-    }
+    let changes = decision.changes.iter().map(|change| {
+        let role = format!("{:?}", change.role).to_lowercase();
+        [change.topic.clone(), role, change.from.to_string(), change.to.to_string(), change.because.join("\n")]
+    });
+    let count = |count: Option<u32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let subtopologies = decision.subtopologies.iter();
+    let subtopologies = subtopologies.map(|sub| [sub.id.clone(), count(sub.current), count(sub.expected)]);
+    let mut parts = vec![
+        format!("{}\n", headline(decision)),
+        table::borderless(["TOPIC", "ROLE", "FROM", "TO", "BECAUSE"], changes),
+        table::borderless(["SUBTOPOLOGY", "CURRENT TASKS", "EXPECTED TASKS"], subtopologies),
+        notes(decision),
+    ];
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+/// What there is to say beside the tables, a line each.
+fn notes(decision: &Decision) -> String {
     let conflicts = decision.conflicts.iter();
-    out.extend(
-        conflicts.map(|(topic, conflict)| format!("conflict: {topic} has {}, expected {}", conflict.found, conflict.expected)),
-    );
-    for (topic, counts) in &decision.possible_counts {
+    let conflicts = conflicts.map(|(topic, of)| format!("conflict: {topic} has {}, expected {}\n", of.found, of.expected));
+    let possible = decision.possible_counts.iter().map(|(topic, counts)| {
         let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
-        out.push(format!("possible: {topic} {}", counts.join(" or ")));
-    }
-    out.extend(decision.questions.iter().map(|question| format!("question ({}): {}", question.setting, question.message)));
-    out.extend(decision.warnings.iter().map(|warning| format!("warning ({}): {}", warning.code, warning.message)));
-    out.join("\n")
+        format!("possible: {topic} {}\n", counts.join(" or "))
+    });
+    let questions = decision.questions.iter().map(|question| format!("question ({}): {}\n", question.setting, question.message));
+    let warnings = decision.warnings.iter().map(|warning| format!("warning ({}): {}\n", warning.code, warning.message));
+    conflicts.chain(possible).chain(questions).chain(warnings).collect()
 }
 
 fn headline(decision: &Decision) -> String {
@@ -194,10 +198,4 @@ fn headline(decision: &Decision) -> String {
         Some(code) => format!("{verdict} ({}): {}", code.as_str().unwrap_or_default(), decision.message),
         None => format!("{verdict}: {}", decision.message),
     }
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
 }

@@ -38,5 +38,5 @@ fn text(answer: &Answer) -> String {
         (None, true) => "changed".to_owned(),
         (None, false) => "unchanged".to_owned(),
     };
-    format!("{verdict}: {}\n{}", answer.message, table(&answer.tasks))
+    format!("{verdict}: {}\n\n{}", answer.message, table(&answer.tasks)).trim_end().to_owned()
 }

@@ -8,11 +8,11 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use serde::de::DeserializeOwned;
 
 use super::{Common, Failure};
 use crate::job::Tasks;
+use crate::table;
 use crate::topology_source;
 
 /// Largest input that is read, in bytes: about a million partitions.
@@ -85,9 +85,7 @@ fn table(tasks: &Tasks) -> String {
     let mut rows: Vec<_> = tasks.0.iter().collect();
     // So that Partition 2 comes before Partition 10.
     rows.sort_by_key(|(task, _)| (task.len(), *task));
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(["task", "partitions"]);
-    for (task, partitions) in rows {
+    let rows = rows.into_iter().map(|(task, partitions)| {
         let mut cell = String::new();
         let mut last = None;
         for partition in partitions {
@@ -102,7 +100,7 @@ fn table(tasks: &Tasks) -> String {
                 cell += &format!("/{bucket}");
             }
         }
-        table.add_row([task, &cell]);
-    }
-    table.to_string()
+        [task.clone(), cell]
+    });
+    table::borderless(["TASK", "PARTITIONS"], rows).trim_end().to_owned()
 }

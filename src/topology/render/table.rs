@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{ContentArrangement, Table, presets};
-
+use crate::table;
 use crate::topology::Pinned;
 use crate::topology::overview::{Origin, Overview, Part, Standing};
 
@@ -125,26 +124,10 @@ fn title(out: &mut String, name: &str, known: &str) {
 }
 
 fn table<const N: usize>(out: &mut String, header: [&str; N], rows: impl Iterator<Item = [String; N]>) {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(header);
-    table.add_rows(rows.map(|row| row.map(|cell| printable(&cell))));
-    if !table.is_empty() {
-        for line in table.lines() {
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
-    }
+    *out += &table::borderless(header, rows);
 }
 
 fn lines(items: impl Iterator<Item = String>) -> String {
     let lines: Vec<String> = items.collect();
     if lines.is_empty() { "-".to_owned() } else { lines.join("\n") }
-}
-
-/// Names come from outside: whatever could steer a terminal is escaped.
-fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
 }
