@@ -17,8 +17,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SourceError {
-    #[error("cannot read {name}: {error}; expected a file that exists and may be read, correct its path")]
-    Unreadable { name: String, error: io::Error },
+    #[error("cannot read {name}: {error}; expected a file that exists and may be read, correct its path{tried}")]
+    Unreadable { name: String, error: io::Error, tried: String },
     #[error("{name} is larger than {MAX_BYTES} bytes, expected the text of Topology#describe()")]
     TooLarge { name: String },
     #[error(
@@ -39,8 +39,18 @@ pub enum SourceError {
 pub fn read(path: &Path) -> Result<String, SourceError> {
     let name = name(path);
     let bytes = if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-    let bytes = bytes.map_err(|error| SourceError::Unreadable { name: name.clone(), error })?;
+    let bytes = bytes.map_err(|error| SourceError::Unreadable { name: name.clone(), error, tried: tried(path) })?;
     text(name, bytes)
+}
+
+/// Where a relative path leads, to follow the words "correct its path".
+fn tried(path: &Path) -> String {
+    match std::path::absolute(path) {
+        Ok(absolute) if path.is_relative() && path != Path::new("-") => {
+            format!(" (a relative path starts at the working directory, so {} was tried)", absolute.display())
+        }
+        _ => String::new(),
+    }
 }
 
 /// What a file is called in messages.

@@ -31,9 +31,13 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A directory with one file in it.
+/// A directory with one file in it, and the texts of a topology that configurations name.
 fn directory(name: &str, content: impl AsRef<[u8]>) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
+    let topology = "Topologies:\n   Sub-topology: 0\n    Source: S (topics: [orders])\n      --> none\n";
+    for text in ["shop.txt", "topology.txt"] {
+        std::fs::write(directory.path().join(text), topology).unwrap();
+    }
     std::fs::write(directory.path().join(name), content).unwrap();
     directory
 }
@@ -90,7 +94,8 @@ fn documents_can_be_printed() {
 fn the_example_files_pass() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     for name in ["partition-autoscaler.toml", "partition-autoscaler.properties"] {
-        let output = run(&examples, &["config", "check", "--config", name], &[]);
+        let directory = directory(name, std::fs::read(examples.join(name)).unwrap());
+        let output = run(directory.path(), &["config", "check", "--config", name], &[]);
         expect_file![format!("golden/config/{name}.txt")].assert_eq(&stdout(&output));
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{name}");
     }
@@ -203,6 +208,27 @@ fn problems_as_json() {
     );
 }
 
+/// `config check` refuses what `run` would refuse.
+#[test]
+fn the_topology_is_read_as_run_does() {
+    let directory = directory("shop.toml", "application.id = 'shop'\nbootstrap.servers = 'a:1'\n");
+    let check =
+        |arguments: &[&str]| run(directory.path(), &[&["config", "check", "--config", "shop.toml"], arguments].concat(), &[]);
+    std::fs::write(directory.path().join("empty.txt"), "Topologies:\n").unwrap();
+    let folder = directory.path().display().to_string();
+    let mut said = String::new();
+    for arguments in [&[][..], &["--set", "topology.file=gone.txt"], &["--set", "topology.file=empty.txt"]] {
+        let output = check(arguments);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{arguments:?}");
+        said += &stderr(&output).replace(&folder, "FOLDER");
+    }
+    expect_file!["golden/config/no-topology.txt"].assert_eq(&said);
+    let output = check(&["--output", "json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &answer["ok"], &answer["errors"][0]["key"]), (Some(2), &json!(false), &json!("topology")));
+    assert!(check(&["--set", "topology.url=http://127.0.0.1:1/topology"]).status.success());
+}
+
 #[test]
 fn k01_defaults() {
     let shown = show(("shop.toml", ""), &[], &[]);
@@ -249,7 +275,7 @@ fn k06_a_missing_application_id() {
 
 #[test]
 fn k07_latest_in_the_file_of_the_application_is_a_warning() {
-    let text = "application.id=shop\nbootstrap.servers=a:1\nauto.offset.reset=latest\n";
+    let text = "application.id=shop\nbootstrap.servers=a:1\ntopology.file=topology.txt\nauto.offset.reset=latest\n";
     let directory = directory("shop.properties", text);
     let output = run(directory.path(), &["config", "check", "--config", "shop.properties"], &[]);
     assert_eq!(output.status.code(), Some(0));

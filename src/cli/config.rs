@@ -1,11 +1,12 @@
 //! `partition-autoscaler config`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Table, presets};
 use serde_json::{Value as Json, json};
 
+use super::origin::Origin;
 use super::{Common, Failure, Output, exit, print};
-use crate::config::{self, ConfigErrors, Settings, Shown, Sources, docs};
+use crate::config::{self, ConfigErrors, Problem, Settings, Shown, Sources, docs};
+use crate::table;
 
 /// Options of `config`.
 #[derive(Debug, Args)]
@@ -49,17 +50,21 @@ pub fn run(args: &ConfigArgs, common: &Common) -> Result<u8, Failure> {
     let sources = Sources::new(&common.config, &common.set);
     let text = match args.command {
         Command::Check => match (config::load(&sources), common.output) {
-            (Ok(all), output) => passed(&all, output),
+            (Ok(all), output) => match (all.iter().try_for_each(check_topology), output) {
+                (Ok(()), output) => passed(&all, output),
+                (Err(failure), Output::Text) => return Err(failure),
+                (Err(failure), Output::Json) => {
+                    let error = json!({"place": null, "key": "topology", "message": failure.message});
+                    return refused(vec![error]);
+                }
+            },
             (Err(errors), Output::Text) => return Err(errors.into()),
-            (Err(errors), Output::Json) => {
-                print(&format!("{:#}\n", refused(&errors)))?;
-                return Ok(exit::USAGE);
-            }
+            (Err(errors), Output::Json) => return refused(problems(&errors)),
         },
         Command::Show => {
             let applications = config::show(&sources)?;
             match common.output {
-                Output::Text => table(&applications),
+                Output::Text => shown(&applications),
                 Output::Json => format!("{:#}\n", values(&applications)),
             }
         }
@@ -68,6 +73,14 @@ pub fn run(args: &ConfigArgs, common: &Common) -> Result<u8, Failure> {
     };
     print(&text)?;
     Ok(exit::OK)
+}
+
+/// Reads the topology as `run` does at its start. An application that serves it need not run yet.
+fn check_topology(settings: &Settings) -> Result<(), Failure> {
+    match Origin::of(settings)? {
+        Origin::Url(_) => Ok(()),
+        origin => origin.planner(settings).map(|_| ()),
+    }
 }
 
 fn passed(all: &[Settings], output: Output) -> String {
@@ -113,26 +126,23 @@ fn topology(settings: &Settings) -> String {
     }
 }
 
-fn refused(errors: &ConfigErrors) -> Json {
-    let errors: Vec<Json> = errors
-        .problems()
-        .iter()
-        .map(|problem| {
-            let place = problem.origin.as_ref().map(ToString::to_string);
-            json!({"place": place, "key": problem.key, "message": problem.message})
-        })
-        .collect();
-    json!({"ok": false, "applications": [], "errors": errors, "warnings": []})
+fn problems(errors: &ConfigErrors) -> Vec<Json> {
+    let problem = |problem: &Problem| {
+        let place = problem.origin.as_ref().map(ToString::to_string);
+        json!({"place": place, "key": problem.key, "message": problem.message})
+    };
+    errors.problems().iter().map(problem).collect()
 }
 
-fn table(applications: &[Vec<Shown>]) -> String {
+fn refused(errors: Vec<Json>) -> Result<u8, Failure> {
+    print(&format!("{:#}\n", json!({"ok": false, "applications": [], "errors": errors, "warnings": []})))?;
+    Ok(exit::USAGE)
+}
+
+fn shown(applications: &[Vec<Shown>]) -> String {
     let tables = applications.iter().map(|rows| {
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_header(["KEY", "VALUE", "ORIGIN"]);
-        for row in rows {
-            table.add_row([row.key.as_str(), row.text.as_deref().unwrap_or("-"), &row.origin.to_string()]);
-        }
-        table.lines().map(|line| format!("{}\n", line.trim())).collect::<String>()
+        let cells = |row: &Shown| [row.key.clone(), row.text.clone().unwrap_or_else(|| "-".to_owned()), row.origin.to_string()];
+        table::borderless(["KEY", "VALUE", "ORIGIN"], rows.iter().map(cells))
     });
     tables.collect::<Vec<_>>().join("\n")
 }

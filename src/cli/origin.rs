@@ -56,7 +56,13 @@ impl Origin {
             Self::Url(url) => (topology_source::without_credentials(url), Some(topology_source::fetch(url)?)),
         };
         if let Some(text) = &describe {
-            describe_text::parse(&name, text)?; // names the line that is wrong
+            // names the line that is wrong
+            if describe_text::parse(&name, text)?.blocks.is_empty() {
+                return Err(Failure::usage(format!(
+                    "{name} describes no sub-topology, expected at least one (\"Sub-topology: N\" and its nodes); write the text of \
+                     Topology#describe() after everything was added to the topology"
+                )));
+            }
         }
         let topology = &settings.topology;
         let snapshot = Snapshot {

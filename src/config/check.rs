@@ -24,14 +24,6 @@ pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings
     let application_id = required(values, "application.id", problems);
     let partial = partial?;
     check_source(values, &partial.topology, problems);
-    let mut warnings = partial.warnings;
-    if partial.topology.complete.is_none() && partial.topology.file.is_none() && partial.topology.url.is_none() {
-        warnings.push(
-            "no topology is configured and nothing can be planned; set topology.file or topology.url, or write it out in a \
-             [topology] table"
-                .to_owned(),
-        );
-    }
     Some(Settings {
         bootstrap_servers: bootstrap_servers?,
         application_id: application_id?,
@@ -50,7 +42,7 @@ pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings
         log_level: get(values, "log.level")?,
         log_format: get(values, "log.format")?,
         kafka,
-        warnings,
+        warnings: partial.warnings,
     })
 }
 

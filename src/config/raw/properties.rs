@@ -37,6 +37,7 @@ pub fn parse(text: &str, path: &Path) -> File {
         }
     }
     file.problems.extend(duplicates(&file.shared));
+    take_reset(&mut foreign, &mut file.shared);
     let translated = streams::translate(foreign);
     file.warnings = translated.warnings;
     if !translated.unused.is_empty() {
@@ -47,6 +48,18 @@ pub fn parse(text: &str, path: &Path) -> File {
     // What is written for us comes last and so wins over what was meant for the application.
     file.shared.splice(0..0, translated.entries);
     file
+}
+
+/// `auto.offset.reset` of the main consumer: Kafka Streams lets a setting with a longer prefix win.
+fn take_reset(foreign: &mut Vec<Entry>, shared: &mut Vec<Entry>) {
+    const RESET: &str = "auto.offset.reset";
+    for prefix in ["consumer.", "main.consumer."] {
+        let is_it = |entry: &mut Entry| entry.key.strip_prefix(prefix) == Some(RESET);
+        if let Some(entry) = foreign.extract_if(.., is_it).last() {
+            shared.retain(|entry| entry.key != RESET);
+            shared.push(Entry { key: RESET.to_owned(), ..entry });
+        }
+    }
 }
 
 /// The same file in Latin-1, the encoding of `.properties`: all else as escapes.
@@ -91,6 +104,20 @@ mod tests {
             warnings,
             ["shop.properties: settings of the application that are not used here: num.stream.threads, state.dir"]
         );
+    }
+
+    #[test]
+    fn the_offset_reset_of_the_main_consumer_counts() {
+        let reset = |text: &str| {
+            let file = read(text);
+            assert_eq!((file.problems, file.warnings), (vec![], vec![]), "{text}");
+            file.shared.iter().map(|entry| format!("{}={}", entry.key, entry.value.plain())).collect::<Vec<_>>().join(" ")
+        };
+        let (plain, consumer, main) =
+            ("auto.offset.reset=a\n", "consumer.auto.offset.reset=b\n", "main.consumer.auto.offset.reset=c\n");
+        assert_eq!(reset(plain), "auto.offset.reset=a");
+        assert_eq!(reset(&format!("{consumer}{plain}")), "auto.offset.reset=b");
+        assert_eq!(reset(&format!("{main}{consumer}{plain}")), "auto.offset.reset=c");
     }
 
     #[test]
