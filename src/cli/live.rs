@@ -12,7 +12,7 @@ use crate::coordinator::{Key, Row};
 use crate::kafka::port::{Cluster, ErrorClass, KafkaError, TopicId, TopicState};
 use crate::kafka::{Client, group_bytes, sample};
 use crate::plan::partitioner::{self, Keys};
-use crate::plan::{Knowledge, Planner, Snapshot, Verdict, Warning, Watched};
+use crate::plan::{Code, Knowledge, Planner, Snapshot, Verdict, Warning, Watched};
 
 /// Bound of each request of a command.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -91,7 +91,7 @@ pub fn observe(settings: &Settings) -> Result<Application, Failure> {
 
 impl Application {
     /// Takes what the sidecars have learned, as one of them does that begins to lead: what was learned with this topology, of topics
-    /// that are still the same. It wins over what is stated.
+    /// that are still the same. What is stated counts where that explains nothing.
     pub fn recall(&mut self, settings: &Settings) {
         if settings.leader_election == LeaderElection::None {
             return; // such a sidecar does not look there either
@@ -105,9 +105,21 @@ impl Application {
             }
         };
         if memory.get(&Key::Topology) == Some(&Row::Topology(record::topology(&self.planner))) {
+            let stated = self.snapshot.baseline.clone();
             self.snapshot.baseline.extend(memory.baseline(&self.ids));
             self.followers = memory.followers(&self.snapshot.partitions, &self.ids).into_keys().collect();
+            let mut mixed = self.snapshot.baseline.clone();
+            mixed.extend(stated);
+            if !self.explains(&self.snapshot.baseline, settings) && self.explains(&mixed, settings) {
+                self.snapshot.baseline = mixed;
+            }
         }
+    }
+
+    /// Whether the present counts can have come about from this baseline.
+    fn explains(&self, baseline: &BTreeMap<String, u32>, settings: &Settings) -> bool {
+        let decision = self.planner.decide(baseline, &self.snapshot.partitions, &self.knowledge(settings));
+        !matches!(decision.code, Some(Code::BaselineMismatch | Code::NoBaseline))
     }
 
     /// Where every count fits, the present inputs are the baseline.

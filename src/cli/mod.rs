@@ -70,6 +70,11 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+const RUN_HELP: &str = "\
+SIGTERM and SIGINT end it in good order with code 0, a second one ends it at once. SIGHUP reads the configuration again, which happens
+by itself as well when a file of it changes; topology.file or topology.url is read again every 30 s.
+Exit code: 0 stopped by a signal, 1 failed, 2 usage or configuration, 6 an assignor error with partition.autoscaling.on.error=exit.";
+
 /// Grows the internal topics of Kafka Streams applications when their inputs grow.
 #[derive(Debug, Parser)]
 #[command(name = "partition-autoscaler", version, propagate_version = true, arg_required_else_help = true)]
@@ -78,11 +83,15 @@ struct Cli {
     command: Command,
     #[command(flatten)]
     common: Common,
+    /// The habit of Kafka's own tools; answered with what to write here.
+    #[arg(long, alias = "bootstrap-servers", value_name = "HOST:PORT", hide = true, global = true)]
+    bootstrap_server: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Watch the inputs of an application and grow its internal topics when they grow
+    #[command(before_long_help = RUN_HELP)]
     Run(run::RunArgs),
     /// Show what would grow, and why; never changes anything
     Plan(plan::PlanArgs),
@@ -132,6 +141,12 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let common = &cli.common;
     let result: Result<u8, Failure> = match &cli.command {
+        _ if cli.bootstrap_server.is_some() => Err(Failure::usage(
+            "--bootstrap-server is not an option of this program; use --set bootstrap.servers=HOST:PORT, or write it in --config FILE",
+        )),
+        Command::Run(_) if common.output == Output::Json => {
+            Err(Failure::usage("run gives no answer that --output json could change; set log.format=json for a log in JSON"))
+        }
         Command::Run(args) => run::run(args, common),
         Command::Plan(args) => plan::run(args, common),
         Command::Topology(args) => topology::run(args, common),

@@ -263,7 +263,10 @@ impl Case {
         let lines = questions::baseline_lines(&inputs, example);
         let (message, questions) = match self.states_pins() {
             true => (
-                format!("{words}, and it is not known whether it was left behind: state the counts before the growth ({lines})"),
+                format!(
+                    "{words}, although it is stated not to be pinned, and it is not known whether it was left behind: state the \
+                     counts before the growth ({lines}), or correct topology.pinned"
+                ),
                 vec![baseline],
             ),
             false => (

@@ -37,27 +37,21 @@ fn said(arguments: &[&str], input: &str) -> String {
 fn tables_are_for_people() {
     expect![[r#"
         changed: 2 tasks; partitions grew: kafka.orders from 2 to 4; each new one goes to the task of its parent; new streams: kafka.rules
-        ────────────────────────────────
-         task          partitions
-        ════════════════════════════════
-         Partition 0   kafka.orders 0 2
-                       kafka.rules 0
-        ────────────────────────────────
-         Partition 1   kafka.orders 1 3
-                       kafka.rules 0
-        ────────────────────────────────
+
+        TASK         PARTITIONS
+        Partition 0  kafka.orders 0 2
+                     kafka.rules 0
+        Partition 1  kafka.orders 1 3
+                     kafka.rules 0
         exit code 0
     "#]].assert_eq(&said(&["group", "--input", "-"], &grown().to_string()));
     let refused = with("/partitions/3", json!(["kafka", "payments", 0]));
     expect![[r#"
         refused (NOT_A_MULTIPLE): kafka.orders grew from 2 to 3 partitions, expected a multiple of 2: grow it to 4; else keys of several tasks meet in one new partition; the previous tasks stay in force
-        ──────────────────────────────
-         task          partitions
-        ══════════════════════════════
-         Partition 0   kafka.orders 0
-        ──────────────────────────────
-         Partition 1   kafka.orders 1
-        ──────────────────────────────
+
+        TASK         PARTITIONS
+        Partition 0  kafka.orders 0
+        Partition 1  kafka.orders 1
         exit code 4
     "#]].assert_eq(&said(&["group", "--input", "-"], &refused.to_string()));
 }
@@ -252,11 +246,9 @@ fn bad_input_is_named() {
         error: standard input: broadcast is not empty, expected none with all-ssp-to-single-task, where every task has every partition anyway; move them to partitions
         exit code 2
         changed: 1 task; new tasks: Task-0; tasks that are gone: Partition 0, Partition 1
-        ───────────────────────────────
-         task     partitions
-        ═══════════════════════════════
-         Task-0   kafka.orders 0 1 2 3
-        ───────────────────────────────
+
+        TASK    PARTITIONS
+        Task-0  kafka.orders 0 1 2 3
         exit code 0
         error: standard input: partitions is empty, expected at least one, since all-ssp-to-single-task gives them to every task; list them
         exit code 2
@@ -353,14 +345,10 @@ fn tasks_are_shown_by_stream() {
     let tasks = json!({"tasks": {"Partition 10": [["kafka", "a", 10], ["kafka", "a", 21], ["kafka", "b", 0, 1]], "Partition 2": [["kafka", "a", 2]]}});
     let records = job(&["assignment", "--encode", "-"], &tasks.to_string()).stdout;
     expect![[r#"
-        ──────────────────────────────
-         task           partitions
-        ══════════════════════════════
-         Partition 2    kafka.a 2
-        ──────────────────────────────
-         Partition 10   kafka.a 10 21
-                        kafka.b 0/1
-        ──────────────────────────────
+        TASK          PARTITIONS
+        Partition 2   kafka.a 2
+        Partition 10  kafka.a 10 21
+                      kafka.b 0/1
         exit code 0
     "#]]
     .assert_eq(&said(&["assignment", "--decode", "-"], &String::from_utf8(records).unwrap()));

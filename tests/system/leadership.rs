@@ -60,7 +60,11 @@ fn json(output: &Output) -> Value {
 }
 
 fn refused(output: &Output) -> String {
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{output:?}");
+    refused_with(output, 1)
+}
+
+fn refused_with(output: &Output, code: i32) -> String {
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{output:?}");
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
@@ -106,16 +110,75 @@ fn what_is_remembered_is_read_from_outside() {
         history["leader"]["epoch"].as_f64().unwrap()
     );
 
-    // and nobody needs to run
+    let told = |code: i32| {
+        let output = command(&config, &["status", "--output", "json"]);
+        let status = json(&output);
+        assert_documented("status", &status);
+        let application = status["applications"][0].clone();
+        assert_eq!((&application["state"]["name"], &application["leader"]), (&json!("Settling"), &json!(false)));
+        assert_eq!(application["baseline"], json!({"outside.orders": 6}));
+        (output.status.code() == Some(code)).then_some(application["warnings"].clone())
+    };
+    assert_eq!(told(0), Some(json!([])));
+
+    // Nobody needs to run. The group notices at the end of the session that its member was killed.
     running.process().kill();
     running.wait_exit();
-    let output = command(&config, &["status", "--output", "json"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let status = json(&output);
-    assert_documented("status", &status);
-    let application = &status["applications"][0];
-    assert_eq!((&application["state"]["name"], &application["leader"]), (&json!("Settling"), &json!(false)));
-    assert_eq!(application["baseline"], json!({"outside.orders": 6}));
+    let warnings = wait::until(wait::PATIENCE, "the end of the sidecar", || told(1));
+    assert_eq!(warnings[0]["code"], "NO_SIDECAR", "{warnings}");
+    let text = String::from_utf8(command(&config, &["status"]).stdout).unwrap();
+    for part in ["pod-a took over last", "none is alive", " ago\n", "grant DESCRIBE"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn a_plan_from_outside_knows_what_the_sidecars_know() {
+    let stage = stage("mindful");
+    let config = config(&stage, &[KAFKA, OFF]);
+    let running = sidecar(&stage, &[KAFKA, OFF]).start();
+    wait::until(wait::PATIENCE, "the baseline", || {
+        let output = command(&config, &["history", "--output", "json"]);
+        (output.status.success() && json(&output)["baseline"] == json!({"mindful.orders": 3})).then_some(())
+    });
+    stage.grow(&[("orders", 6)]);
+    wait_state(&running, "Disabled");
+    let output = command(&config, &["plan", "--output", "json"]);
+    let plan = json(&output);
+    assert_documented("plan", &plan);
+    assert_eq!((output.status.code(), &plan["decision"], &plan["warnings"]), (Some(3), &json!("expand"), &json!([])), "{plan:#}");
+    let snapshot = json(&command(&config, &["snapshot"]));
+    assert_eq!(snapshot["baseline"], json!({"mindful.orders": 3}));
+
+    // What was learned with another topology does not count, and what is stated is not asked for.
+    let other = config.replace(r#"stores = ["st"]"#, r#"stores = ["st", "other"]"#);
+    let plan = json(&command(&other, &["plan", "--output", "json"]));
+    assert_eq!(plan["code"], "NO_BASELINE", "{plan:#}");
+    let asked: Vec<&Value> = plan["questions"].as_array().unwrap().iter().map(|question| &question["setting"]).collect();
+    assert_eq!(asked, ["baseline.mindful.orders"]);
+    let output = command(&other, &["plan", "--set", "baseline.mindful.orders=3"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+}
+
+#[test]
+fn an_application_of_which_nothing_can_be_seen_is_warned_about() {
+    let stage = stage("guessed");
+    let config = config(&stage, &[KAFKA]);
+    let wrong = ["--set", "application.id=guessedd"];
+    let output = command(&config, &[&["plan", "--output", "json"][..], &wrong].concat());
+    let plan = json(&output);
+    assert_eq!((output.status.code(), &plan["warnings"][0]["code"]), (Some(0), &json!("NO_INTERNAL_TOPICS")), "{plan:#}");
+    for arguments in [&["snapshot"][..], &["topology"]] {
+        let output = command(&config, &[arguments, &wrong].concat());
+        let warned =
+            String::from_utf8_lossy(&output.stderr).starts_with("warning: none of the internal topics of guessedd exists");
+        assert!(output.status.success() && warned, "{output:?}");
+    }
+    let output = command(&config, &["plan", "--set-count", "guessed.ordres=6"]);
+    assert_eq!(
+        refused_with(&output, 2),
+        "error: --set-count guessed.ordres=6: guessed does not use a topic guessed.ordres; did you mean guessed.orders?\n"
+    );
 }
 
 #[test]
@@ -137,8 +200,16 @@ fn without_rights_one_sentence_says_which() {
             "error: Kafka denies DESCRIBE on the coordinator topic unread-partition-autoscaler; grant DESCRIBE and READ";
         assert!(error.starts_with(sentence) && error.lines().count() == 1, "{error}");
     }
-    let describe = kit::Acl::new(USER, kit::Operation::Describe, kit::Resource::Topic, "unread-partition-autoscaler");
-    stage.cluster.admin().allow(&[describe]);
+    let describe = |topic: &str| kit::Acl::new(USER, kit::Operation::Describe, kit::Resource::Topic, topic);
+    let topics = ["unread.orders", "unread-k-repartition", "unread-st-changelog"];
+    stage.cluster.admin().create(&topics.map(|topic| (topic, 3)));
+    stage.cluster.admin().allow(&topics.map(describe));
+    wait::until(wait::PATIENCE, "a plan without the baseline", || {
+        let output = command(&config(&stage, &[&login[..], &[KAFKA]].concat()), &["plan"]);
+        let note = "note: the baseline that the sidecars remember is not known: Kafka denies DESCRIBE on the coordinator topic";
+        (output.status.success() && String::from_utf8_lossy(&output.stderr).starts_with(note)).then_some(())
+    });
+    stage.cluster.admin().allow(&[describe("unread-partition-autoscaler")]);
     wait::until(wait::PATIENCE, "the other right", || {
         let error = refused(&command(&config(&stage, &login), &["history"]));
         error.starts_with("error: Kafka denies READ on the coordinator topic unread-partition-autoscaler").then_some(())

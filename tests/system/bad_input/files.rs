@@ -71,7 +71,8 @@ fn options_that_do_not_fit_the_snapshot() {
     ] {
         desk.run(&format!("plan --snapshot s.json {options}"));
     }
-    desk.run("plan").run("snapshot").run("run").check("options");
+    desk.run("plan").run("snapshot").run("run").run("run --output json").run("plan --bootstrap-server localhost:9092");
+    desk.check("options");
 }
 
 /// Answers every request with this, and closes.

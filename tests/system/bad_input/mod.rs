@@ -47,7 +47,8 @@ impl Desk {
     /// With the text of the topology in `shop.txt`.
     fn new() -> Self {
         let desk = Self { dir: tempfile::tempdir().unwrap(), said: String::new(), hidden: Vec::new() };
-        desk.with("shop.txt", TOPOLOGY)
+        let folder = desk.path().display().to_string();
+        desk.hide(folder, "FOLDER").with("shop.txt", TOPOLOGY)
     }
 
     fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
