@@ -303,7 +303,7 @@ fn tables(events: &[Option<Event>], task: &Reconciler) -> String {
             tasks(ends.tasks.len(), ends.task_count),
         ]
     });
-    let streams = task.stream_watermarks().into_iter();
+    let streams = task.stream_watermarks().iter();
     let streams = streams.map(|(stream, watermark)| [stream.to_string(), mark(*watermark), yes(task.has_ended(stream))]);
     [
         table::borderless(["STEP", "NEW"], steps),
