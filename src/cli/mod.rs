@@ -70,11 +70,6 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-const RUN_HELP: &str = "\
-SIGTERM and SIGINT end it in good order with code 0, a second one ends it at once. SIGHUP reads the configuration again, which happens
-by itself as well when a file of it changes; topology.file or topology.url is read again every 30 s.
-Exit code: 0 stopped by a signal, 1 failed, 2 usage or configuration, 6 an assignor error with partition.autoscaling.on.error=exit.";
-
 /// Grows the internal topics of Kafka Streams applications when their inputs grow.
 #[derive(Debug, Parser)]
 #[command(name = "partition-autoscaler", version, propagate_version = true, arg_required_else_help = true)]
@@ -91,7 +86,12 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Watch the inputs of an application and grow its internal topics when they grow
-    #[command(before_long_help = RUN_HELP)]
+    ///
+    /// SIGTERM and SIGINT end it in good order, a second one ends it at once. SIGHUP reads the configuration again, which also happens
+    /// when one of its files changes; topology.file or topology.url is read again every 30 s.
+    ///
+    /// Exit code: 0 stopped by a signal, 1 failed, 2 usage or configuration, 6 an assignor error with
+    /// partition.autoscaling.on.error=exit.
     Run(run::RunArgs),
     /// Show what would grow, and why; never changes anything
     Plan(plan::PlanArgs),

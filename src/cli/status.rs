@@ -21,9 +21,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options of `status`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Exit code, of the application that stands worst: 0 Starting, Steady, Expanding, Settling; 3 Disabled; 4 Waiting, Blocked; 5 Failed;
-1 no sidecar answers, or none is alive.")]
+#[command(
+    after_help = "Exit code, of the application that stands worst: 0 Starting, Steady, Expanding, Settling, 3 Disabled, 4 Waiting, \
+                  Blocked, 5 Failed; 1 no sidecar answers, or none is alive."
+)]
 pub struct StatusArgs {
     /// Where the sidecar serves (`http.listen` of its configuration) [default: http://127.0.0.1:9878,
     /// or with --config the coordinator topic is read instead]
