@@ -7,6 +7,7 @@ pub mod driver;
 mod driver_tests;
 mod lead;
 pub mod machine;
+mod moving;
 mod record;
 pub mod state;
 pub mod status;

@@ -43,6 +43,8 @@ pub struct Reporter {
     group_failing: bool,
     /// The feature flag is another than the leader's.
     flag_differs: bool,
+    /// The latest decision that was counted.
+    planned: Option<Decision>,
     /// What the group lacks, for the details of `Settling`.
     group_says: Option<String>,
     /// When counts were last read, and the time before that.
@@ -91,6 +93,7 @@ impl Reporter {
             failing: None,
             group_failing: false,
             flag_differs: false,
+            planned: None,
             group_says: None,
             last_observation: Duration::ZERO,
             observation_before: Duration::ZERO,
@@ -153,7 +156,7 @@ impl Reporter {
                 self.remember(news_name(&news), text);
             }
             Event::Entered(state) => self.entered(now, &state, machine),
-            Event::Expanded { decision, took } => self.expanded(now, &decision, took),
+            Event::Expanded { decision, took, seen_live } => self.expanded(now, &decision, took, seen_live),
             Event::Refused { topic, error } => {
                 let text = words::refused(&topic, &error);
                 error!(application_id = self.app(), topic, code = error.name, "{text}");
@@ -171,7 +174,13 @@ impl Reporter {
             Event::Assignor(error) => {
                 let shown = crate::autoscaler::status::AssignorErrorStatus::from(error);
                 let text = format!("{} ({})", words::assignor_name(error), shown.code);
-                error!(application_id = self.app(), code = shown.code, "{text}: {}", words::decision(machine.decision()));
+                error!(
+                    application_id = self.app(),
+                    code = shown.code,
+                    "{text}: {}; the application stops at its next rebalance or metadata refresh, unless \
+                     partition.autoscaling.enabled is set to true before, or the topics are grown by hand",
+                    words::decision(machine.decision())
+                );
                 self.remember("assignor-error", text);
             }
             Event::GaveUp => {
@@ -192,7 +201,6 @@ impl Reporter {
             _ => info!(application_id = self.app(), state = ?name, "{details}"),
         }
         if let Some(decision) = state.decision().filter(|_| name != StateName::Failed) {
-            self.metrics.count_plan(decision.decision, decision.code);
             for (topic, conflict) in &decision.conflicts {
                 warn!(
                     application_id = self.app(),
@@ -230,15 +238,17 @@ impl Reporter {
         self.remember(words::state_event(name), details);
     }
 
-    fn expanded(&mut self, now: Duration, decision: &Decision, took: Duration) {
+    fn expanded(&mut self, now: Duration, decision: &Decision, took: Duration, seen_live: bool) {
         let Reaction { before, seen, first_request, requests, last_reply } = self.reaction;
         let plan = first_request.unwrap_or(seen).saturating_sub(seen);
         let verify = now.saturating_sub(last_reply.unwrap_or(now));
         for (part, time) in [(ReactionPart::Plan, plan), (ReactionPart::Request, requests), (ReactionPart::Verify, verify)] {
             self.metrics.time_reaction_part(part, time);
         }
-        self.metrics.time_reaction(took);
-        self.metrics.time_gap(now.saturating_sub(before));
+        if seen_live {
+            self.metrics.time_reaction(took);
+            self.metrics.time_gap(now.saturating_sub(before));
+        }
         self.metrics.count_expansion(ExpansionResult::Done);
         for change in &decision.changes {
             self.metrics.count_created(change.role, change.to.saturating_sub(change.from));
@@ -250,9 +260,10 @@ impl Reporter {
             settled_ms: None,
         });
         let text = format!(
-            "{} grown and verified {} ms after the growth was first seen (plan {}, request {}, verification {} ms)",
+            "{} grown and verified {} ms after {} (plan {}, request {}, verification {} ms)",
             words::count(decision.changes.len(), "topic"),
             words::millis(took),
+            if seen_live { "the growth was first seen" } else { "this sidecar could act" },
             words::millis(plan),
             words::millis(requests),
             words::millis(verify)
@@ -441,6 +452,10 @@ impl Report for Reporter {
     }
 
     fn step(&mut self, now: Duration, events: Vec<Event>, machine: &Machine) {
+        if let Some(decision) = machine.decision().filter(|decision| self.planned.as_ref() != Some(*decision)) {
+            self.metrics.count_plan(decision.decision, decision.code);
+            self.planned = Some(decision.clone());
+        }
         self.changed |= self.status.enabled != machine.enabled(); // a flag that makes no difference yet is no event
         if events.is_empty() && !self.changed {
             return;

@@ -62,6 +62,6 @@ fn tell(application_id: &str, topic: &str, keys: &Keys, before: Option<&Keys>) {
              from their state; growth is safe only with a static partitioner"
         ),
         Keys::Placed => info!(application_id, topic, "keys of {topic} are not placed by Kafka's default partitioner"),
-        Keys::Unknown(why) => info!(application_id, topic, "whether keys of {topic} would move cannot be told yet: {why}"),
+        Keys::Unknown(why) => debug!(application_id, topic, "whether keys of {topic} would move cannot be told yet: {why}"),
     }
 }
