@@ -9,7 +9,7 @@ use super::protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal}
 use super::records::{Change, Fingerprint, Origin, Row, StandingIntent};
 use crate::autoscaler::status::Time;
 use crate::kafka::coordination::{
-    CommitError, Coordination, LogError, LogReader, LogRecord, Membership, MembershipEvent, SESSION, Writer, grown,
+    CommitError, Coordination, LogError, LogReader, LogRecord, LostReason, Membership, MembershipEvent, SESSION, Writer, grown,
 };
 use crate::kafka::port::{KafkaError, TopicId};
 use crate::pause_point;
@@ -113,8 +113,14 @@ enum Part {
     Writing,
 }
 
-/// What the thread of the membership tells: an error, until the group is well again.
-type GroupError = Arc<Mutex<Option<KafkaError>>>;
+/// What the thread of the membership tells.
+#[derive(Default)]
+struct GroupNews {
+    /// Until the group is well again.
+    error: Option<KafkaError>,
+    /// Why the latest term ended.
+    lost: Option<LostReason>,
+}
 
 /// One of several sidecars (`leader.election=kafka`).
 pub struct Elected {
@@ -135,7 +141,7 @@ pub struct Elected {
     origin: Origin,
     troubles: Vec<String>,
     ailments: BTreeMap<Part, String>,
-    group: GroupError,
+    group: Arc<Mutex<GroupNews>>,
     failures: BTreeMap<Failure, u64>,
 }
 
@@ -147,12 +153,15 @@ impl Elected {
     pub fn join(coordination: Coordination, clock: Instant, host: String, username: String) -> Result<Self, KafkaError> {
         let topic = coordination.ensure_topic(TOPIC_TIMEOUT)?;
         let reader = coordination.reader(topic.id)?;
-        let group = GroupError::default();
+        let group = Arc::<Mutex<GroupNews>>::default();
         let membership = {
             let group = Arc::clone(&group);
             coordination.join(move |event| {
-                let error = if let MembershipEvent::Error(error) = event { Some(error) } else { None };
-                *group.lock().unwrap_or_else(PoisonError::into_inner) = error;
+                let mut news = group.lock().unwrap_or_else(PoisonError::into_inner);
+                if let MembershipEvent::Lost { reason, .. } = event {
+                    news.lost = Some(reason);
+                }
+                news.error = if let MembershipEvent::Error(error) = event { Some(error) } else { None };
             })?
         };
         let mut elected = Self {
@@ -251,7 +260,7 @@ impl Elected {
     }
 
     fn follow_group(&mut self) {
-        let error = self.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let error = self.group.lock().unwrap_or_else(PoisonError::into_inner).error.clone();
         let renewed = self.held().is_some_and(|held| self.clock.elapsed().saturating_sub(held.renewed) < RESERVE);
         match error {
             Some(error) if !renewed => self.trouble(Part::Group, error.message),
@@ -328,10 +337,23 @@ impl Elected {
         self.leadership.on(Event::Failed { term, failure, at: self.clock.elapsed() });
     }
 
+    fn why_not_leading(&self) -> &'static str {
+        if self.held().is_some() {
+            return "the session may run out before something could be done, because the brokers do not answer, or the group is changing";
+        }
+        match self.group.lock().unwrap_or_else(PoisonError::into_inner).lost {
+            Some(LostReason::Revoked) => "the group shares its partition anew",
+            Some(LostReason::Expired) | None => "the group went on without this sidecar, or the coordinator topic is gone",
+        }
+    }
+
     fn step(&mut self, action: Action) -> Option<Standing> {
         match action {
             Action::Follow | Action::Wait => {
-                self.leading = None;
+                if self.leading.take().is_some() {
+                    let why = self.why_not_leading();
+                    self.troubles.push(format!("the leadership is over: {why}"));
+                }
                 return Some(Standing::Follows);
             }
             Action::DropWriter => {

@@ -27,6 +27,10 @@ const HISTORY: usize = 50;
 /// The reporter of one application.
 pub struct Reporter {
     metrics: AppMetrics,
+    /// What this sidecar is called beside others.
+    member: String,
+    /// Whom it follows.
+    leader: Option<String>,
     shared: Shared,
     status: ApplicationStatus,
     /// Warnings of the configuration, which stay.
@@ -69,6 +73,7 @@ impl Reporter {
     pub fn new(
         shared: &Shared,
         metrics: AppMetrics,
+        member: &str,
         application_id: &str,
         enabled: bool,
         source: &str,
@@ -82,6 +87,8 @@ impl Reporter {
         shared.publish(status.clone());
         Self {
             metrics,
+            member: member.to_owned(),
+            leader: None,
             shared: shared.clone(),
             status,
             config_warnings,
@@ -483,7 +490,8 @@ impl Report for Reporter {
             let details = NOTHING_OBSERVED.to_owned();
             self.status.state = StateStatus { name: StateName::Starting, since: Time(SystemTime::now()), details };
             self.reaction = Reaction::default();
-            self.remember("leading", "this sidecar leads");
+            let text = format!("{} leads", self.member);
+            self.remember("leading", text);
         }
         self.metrics.set_leader(true);
         self.flag_mismatch(None);
@@ -497,6 +505,11 @@ impl Report for Reporter {
         }
         self.metrics.set_leader(false);
         self.unwritten.clear();
+        let leader = memory.standing_intent().map(|standing| standing.member.clone());
+        if let Some(name) = leader.as_ref().filter(|name| self.leader.as_ref() != Some(*name) && **name != self.member) {
+            info!(application_id = self.app(), "following {name}, which leads");
+        }
+        self.leader = leader;
         if memory.get(&crate::coordinator::Key::State).is_some() {
             self.observation_latch = None; // a leader has observed
         }
@@ -533,6 +546,16 @@ impl Report for Reporter {
         self.flag_mismatch(mismatch.as_ref());
         self.status.warnings.extend(mismatch);
         self.shared.publish(self.status.clone());
+    }
+
+    fn contact(&mut self, answer: Result<(), KafkaError>) {
+        match answer {
+            Err(error) => self.failed(&error),
+            Ok(()) => self.recovered(),
+        }
+        if std::mem::take(&mut self.changed) {
+            self.shared.publish(self.status.clone());
+        }
     }
 
     fn coordination(&mut self, memory: &Memory, failures: &BTreeMap<Failure, u64>) {
