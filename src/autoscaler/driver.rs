@@ -237,8 +237,8 @@ impl<C: Cluster, R: Report> Driver<C, R> {
                 self.reporter.following(office.memory(), self.setup.rules.enabled);
             }
             if self.now() >= next_contact {
-                let names: Vec<String> = office.topic().map(str::to_owned).into_iter().collect();
-                self.reporter.contact(self.cluster.describe_topics(&names, CONTACT_TIMEOUT).map(drop));
+                let contact = office.contact(self.now(), CONTACT_TIMEOUT);
+                self.reporter.contact(contact);
                 next_contact = self.now().saturating_add(CONTACT_PACE);
             }
             while let Some(control) = self.told_before(Duration::ZERO) {

@@ -20,6 +20,10 @@ const RESERVE: Duration = Duration::from_secs(2);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bound of a look at the topic.
 const TOPIC_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a leader waits to read back what it has committed. What takes longer is read later.
+const READ_BACK: Duration = Duration::from_millis(300);
+/// After this time without a sign of a leader something is wrong: a session and the handover are long over.
+const LEADERLESS: Duration = Duration::from_secs(30);
 /// How long leaving the group may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Steps of one turn; more are left for the next, so that a turn ends.
@@ -45,6 +49,10 @@ pub trait Office: Send {
     fn watch(&mut self, wait: Duration) -> bool;
     /// Whether a request may go out now, and how long it may take; to be asked right before it.
     fn may_send(&self, now: Duration, model: Fingerprint) -> Result<Duration, Refusal>;
+    /// Whether the brokers answer, and somebody leads; for a sidecar that only follows.
+    fn contact(&mut self, _now: Duration, _within: Duration) -> Result<(), KafkaError> {
+        Ok(())
+    }
     /// What is remembered.
     fn memory(&self) -> &Memory;
     /// Changes the memory, if this sidecar leads. Tells whether it did; if not, it is to be tried again.
@@ -107,6 +115,7 @@ impl Office for Alone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Group,
+    Leader,
     Topic,
     Reading,
     Records,
@@ -142,6 +151,8 @@ pub struct Elected {
     troubles: Vec<String>,
     ailments: BTreeMap<Part, String>,
     group: Arc<Mutex<GroupNews>>,
+    /// The latest sign of a leader, and when it was another one than before.
+    leader: (Option<String>, Duration),
     failures: BTreeMap<Failure, u64>,
 }
 
@@ -179,6 +190,7 @@ impl Elected {
             troubles: Vec::new(),
             ailments: BTreeMap::new(),
             group,
+            leader: (None, Duration::ZERO),
             failures: BTreeMap::new(),
         };
         // What was told before this sidecar came is known when it begins to follow; the group needs as long to let it in.
@@ -320,7 +332,7 @@ impl Elected {
     /// Writes, and makes the memory read what was committed.
     fn commit(&mut self, term: u64, changes: &[Change], within: Duration) -> Result<(), Failure> {
         let offset = self.write(term, changes, within)?;
-        self.read_through(offset, within);
+        self.read_through(offset, within.min(READ_BACK));
         Ok(())
     }
 
@@ -390,6 +402,7 @@ impl Elected {
                 }
             }
             Action::Lead { term, .. } => {
+                self.well(Part::Leader);
                 let begins = self.leading.replace(term) != Some(term);
                 // What could not be read back at the time of the commit, which nothing else would make up for.
                 if self.ailments.contains_key(&Part::Reading) {
@@ -431,6 +444,23 @@ impl Office for Elected {
                 error == LogError::Restarted
             }
         }
+    }
+
+    fn contact(&mut self, now: Duration, within: Duration) -> Result<(), KafkaError> {
+        let sign = self.reader.sign_of_leader(within)?;
+        if sign != self.leader.0 {
+            self.leader = (sign, now);
+            self.well(Part::Leader);
+        } else if now.saturating_sub(self.leader.1) > LEADERLESS {
+            let name = self.coordination.name();
+            let message = format!(
+                "no sidecar has led for {} s, so nobody would follow a growth; if sidecars run, a member that is none may hold the \
+                 partition: see kafka-consumer-groups.sh --describe --members --group {name}",
+                LEADERLESS.as_secs()
+            );
+            self.trouble(Part::Leader, message);
+        }
+        Ok(())
     }
 
     fn may_send(&self, now: Duration, model: Fingerprint) -> Result<Duration, Refusal> {
