@@ -413,6 +413,10 @@ impl Machine {
             let names: Vec<&str> = self.recreated.iter().map(String::as_str).collect();
             decision.message = format!("{} (deleted or recreated meanwhile: {})", decision.message, names.join(", "));
         }
+        if decision.decision == Verdict::None {
+            // These inputs are the baseline from now on.
+            decision.subtopologies.iter_mut().for_each(|sub| sub.current = sub.current.or(sub.expected));
+        }
         self.check_keys(&mut decision, &partitions);
         let same = self.decision.as_ref().is_some_and(|old| old == &decision);
         let before = self.decision.replace(decision.clone());
