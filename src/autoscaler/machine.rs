@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::autoscaler::backoff;
 use crate::autoscaler::counts::{Counts, News};
-use crate::autoscaler::moving::moving_keys;
+use crate::autoscaler::decisions::{expected_tasks, is_part, moving_keys};
 use crate::autoscaler::state::{Command, Event, Expansion, State};
 use crate::autoscaler::status::AssignorError;
 use crate::autoscaler::words;
@@ -591,13 +591,4 @@ impl Machine {
         self.events.push(Event::Entered(state.clone()));
         self.state = state;
     }
-}
-
-fn expected_tasks(decision: &Decision) -> BTreeMap<&str, u32> {
-    decision.subtopologies.iter().filter_map(|sub| Some((sub.id.as_str(), sub.expected?))).collect()
-}
-
-/// Every change of `plan` stands in `of` with the same target.
-fn is_part(plan: &Decision, of: &Decision) -> bool {
-    plan.changes.iter().all(|change| of.changes.iter().any(|other| other.topic == change.topic && other.to == change.to))
 }

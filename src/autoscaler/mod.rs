@@ -2,12 +2,12 @@
 
 mod backoff;
 pub mod counts;
+mod decisions;
 pub mod driver;
 #[cfg(test)]
 mod driver_tests;
 mod lead;
 pub mod machine;
-mod moving;
 mod record;
 pub mod state;
 pub mod status;

@@ -1,4 +1,4 @@
-//! Which topics a plan grows although their keys would leave their state.
+//! What the machine reads out of the planner's decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,4 +21,14 @@ pub fn moving_keys(
     let stateful = planner.read_by_state(partitions);
     let moving = |topic: &&String| stateful.contains(*topic) && keys.get(*topic) == Some(&Keys::MoveWhenGrown);
     grown.into_iter().filter(moving).cloned().collect()
+}
+
+/// Tasks of each subtopology once counts fit.
+pub fn expected_tasks(decision: &Decision) -> BTreeMap<&str, u32> {
+    decision.subtopologies.iter().filter_map(|sub| Some((sub.id.as_str(), sub.expected?))).collect()
+}
+
+/// Every change of `plan` stands in `of` with the same target.
+pub fn is_part(plan: &Decision, of: &Decision) -> bool {
+    plan.changes.iter().all(|change| of.changes.iter().any(|other| other.topic == change.topic && other.to == change.to))
 }
