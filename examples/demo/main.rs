@@ -18,10 +18,10 @@ use kit::process::target_dir;
 
 use narrator::Narrator;
 
-/// Grows a topic under a running Kafka Streams application and tells what happens. Takes less than a minute; the first time a few
-/// minutes more, to fetch Kafka with Maven.
+/// Grows a topic under a running Kafka Streams application and tells what happens. Takes about half a minute; the first time some
+/// minutes more, to build the sidecar and to fetch Kafka with Maven.
 #[derive(Debug, Parser)]
-#[command(name = "cargo demo --", version, max_term_width = 100)]
+#[command(name = "demo", bin_name = "cargo demo --", version, max_term_width = 100)]
 struct Arguments {
     /// Leave the sidecar out, and see the application die
     #[arg(long, conflicts_with = "keep")]

@@ -28,12 +28,13 @@ pub const METADATA_AGE_MS: u64 = 10_000;
 /// Fetches and compiles what is missing, and starts the broker.
 pub fn broker(narrator: &Narrator) -> Result<Arc<Cluster>, String> {
     let started = Instant::now();
-    narrator
-        .begin("Kafka's jars and the application: fetched with Maven and compiled the first time, which takes a minute or two");
+    narrator.begin(
+        "Kafka's jars and the application: if they are missing they are fetched with Maven and compiled, which takes some minutes",
+    );
     jars::fixture().map_err(|error| error.to_string())?;
     let took = started.elapsed().as_secs();
-    let once = if took > 2 { format!(" (fetched and compiled in {took} s, only this once)") } else { String::new() };
-    narrator.done(&format!("Kafka {} and a stock Kafka Streams application are here{once}", jars::KAFKA));
+    let after = if took > 2 { format!(" (after {took} s)") } else { String::new() };
+    narrator.done(&format!("Kafka {} and a stock Kafka Streams application are here{after}", jars::KAFKA));
 
     narrator.begin("starting a broker (the first time it also notes what makes later starts fast, half a minute)");
     let cluster = Cluster::builder().start();
@@ -63,10 +64,9 @@ pub struct Watching {
     _folder: TempDir,
 }
 
-/// Builds the sidecar if need be, starts it and waits until it is ready.
-pub fn sidecar(narrator: &Narrator, cluster: &Cluster, app: &App) -> Result<Watching, String> {
-    narrator.begin("building and starting the sidecar");
-    let program = built()?;
+/// Starts the sidecar and waits until it is ready.
+pub fn sidecar(narrator: &Narrator, program: &Path, cluster: &Cluster, app: &App) -> Result<Watching, String> {
+    narrator.begin("starting the sidecar");
     let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder can be made: {error}"))?;
     let topology = folder.path().join("topology.txt");
     std::fs::write(&topology, app.describe()).map_err(|error| format!("{} cannot be written: {error}", topology.display()))?;
@@ -76,7 +76,7 @@ pub fn sidecar(narrator: &Narrator, cluster: &Cluster, app: &App) -> Result<Watc
         cluster.bootstrap(),
         topology.display()
     );
-    let sidecar = Sidecar::builder(&program).config(&config).start();
+    let sidecar = Sidecar::builder(program).config(&config).start();
     let status = sidecar.wait_status("steady", |status| told(status, "/state/name") == "Steady");
     let watched = told(&status, "/partitions").as_object().map_or(0, serde_json::Map::len);
     narrator.done(&format!("the sidecar watches {watched} topics of it; look at {0}/metrics and {0}/v1/status", sidecar.url()));
@@ -88,8 +88,9 @@ pub fn told<'a>(status: &'a Value, pointer: &str) -> &'a Value {
     status.pointer("/applications/0").and_then(|application| application.pointer(pointer)).unwrap_or(&Value::Null)
 }
 
-/// The sidecar's program, built with the profile of this example; Cargo builds examples without it.
-fn built() -> Result<PathBuf, String> {
+/// The sidecar's program, built with the profile of this example; Cargo builds examples without it. That can take minutes, so Cargo
+/// shows how it gets on, and nothing else may be written meanwhile.
+pub fn built() -> Result<PathBuf, String> {
     let here = env::current_exe().map_err(|error| format!("this program cannot find itself: {error}"))?;
     let folder = here.parent().and_then(Path::parent).ok_or("this program does not lie in a build folder")?;
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
@@ -98,7 +99,7 @@ fn built() -> Result<PathBuf, String> {
     };
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Named together with this example, it gets the dependencies that are built already.
-    let both = ["build", "--quiet", "--bin", "partition-autoscaler", "--example", "demo"];
+    let both = ["build", "--bin", "partition-autoscaler", "--example", "demo"];
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(both);
     cargo.args(["--profile", profile, "--target-dir"]).arg(target_dir());
     let status = cargo.status().map_err(|error| format!("`cargo build` did not start: {error}"))?;

@@ -16,10 +16,11 @@ const SOME_LOAD: Duration = Duration::from_secs(2);
 
 /// The input grows, the internal topics follow, the application lives.
 pub fn with(narrator: &Narrator, keep: bool) -> Result<(), String> {
+    let program = stage::built()?;
     narrator.say("A Kafka topic grows, and the stock Kafka Streams application that reads it lives.\n");
     let cluster = stage::broker(narrator)?;
     let app = stage::application(narrator, &cluster);
-    let watching = stage::sidecar(narrator, &cluster, &app)?;
+    let watching = stage::sidecar(narrator, &program, &cluster, &app)?;
     let internal = internal_topics(&cluster);
     let load = some_load(narrator, &cluster);
 

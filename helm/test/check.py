@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 CHART = HERE.parent / "partition-autoscaler"
 VALUES = sorted((CHART / "ci").glob("*.yaml"))
+MINIMAL = CHART / "ci" / "minimal.yaml"
 # The oldest and the newest Kubernetes of the chart, and one on each side of native sidecars.
 KUBERNETES = ["1.25", "1.28", "1.29", "1.36"]
 PROGRAM = sys.argv[1]
@@ -41,6 +42,8 @@ def objects(text):
 
 
 def render(*options, chart=CHART, kubernetes="1.36"):
+    if chart == CHART and "--values" not in options:
+        options = ["--values", MINIMAL, *options]
     return objects(succeed("helm", "template", "shop", chart, "--namespace", "streams", "--kube-version", kubernetes, *options))
 
 
@@ -135,10 +138,9 @@ def dotted(table, prefix=""):
 
 
 def test_what_is_rendered_is_valid_kubernetes():
-    for values in [None, *VALUES]:
-        options = ["--values", values] if values else []
+    for values in VALUES:
         for version in KUBERNETES:
-            validate(render(*options, kubernetes=version), version)
+            validate(render("--values", values, kubernetes=version), version)
 
 
 def validate(rendered, version):
@@ -160,12 +162,12 @@ def test_texts_of_topologies_arrive_as_they_are():
     with tempfile.TemporaryDirectory() as folder:
         values = pathlib.Path(folder) / "values.yaml"
         values.write_text(yaml.safe_dump({"topology": {"files": texts}}))
-        rendered = config(render("--values", values))
+        rendered = config(render("--values", MINIMAL, "--values", values))
     for name, text in texts.items():
         assert rendered[name].rstrip("\n") == text.rstrip("\n"), name
 
 
-def test_without_values_it_needs_no_rights():
+def test_the_program_needs_no_rights():
     rendered = render()
     kinds = {item["kind"] for item in rendered}
     assert {"Deployment", "ServiceAccount", "ConfigMap", "Service", "PodDisruptionBudget"} <= kinds
@@ -189,12 +191,14 @@ def test_settings_that_count_at_once_never_restart_the_pod_and_others_do():
     counts = {text.split("`")[1]: re.search(r"^\* A new value counts: (.*)$", text, re.M)[1].startswith("at once") for text in keys}
     assert counts["partition.autoscaling.enabled"] and not counts["expected.cluster.id"]
     full = yaml.safe_load((CHART / "ci" / "full.yaml").read_text())
+    # As variables, so that each can be left out of `config`.
+    required = [{"name": name, "value": "x"} for name in ("APPLICATION_ID", "BOOTSTRAP_SERVERS", "TOPOLOGY_URL")]
     tried = set()
     with tempfile.TemporaryDirectory() as folder:
         values = pathlib.Path(folder) / "values.yaml"
 
         def annotation(config):
-            values.write_text(yaml.safe_dump({**full, "config": config}))
+            values.write_text(yaml.safe_dump({**full, "config": config, "extraEnv": required}))
             return pod(render("--values", values))["metadata"]["annotations"]["checksum/config"]
 
         before = annotation(full["config"])
@@ -232,8 +236,9 @@ def test_what_restarts_the_pod_with_several_applications():
     assert before != annotations("config.application[0].expected.cluster.id=MkU3OEVBNTcwNTJENDM2Qg")
     assert annotations("restartOnConfigChange=false") is None
 
-    last = ["config.application[0].application.id=a", "config.application[0].max.new.partitions=9"]
-    assert annotations(*last, values="/dev/null") == annotations(last[0], values="/dev/null")
+    one = ["bootstrap.servers=b:9092", "topology.url=http://a/", "application.id=a", "max.new.partitions=9"]
+    one = [f"config.application[0].{setting}" for setting in one]
+    assert annotations(*one, values="/dev/null") == annotations(*one[:-1], values="/dev/null")
 
 
 def test_secrets_are_only_named():
@@ -266,6 +271,32 @@ def test_what_is_refused():
     refused("use the NetworkPolicy of its pod", "--set", "mode=sidecar", "--set", "networkPolicy.enabled=true")
     refused("use podMonitor", "--set", "mode=sidecar", "--set", "serviceMonitor.enabled=true")
     refused("use one of them", "--set", "podMonitor.enabled=true", "--set", "serviceMonitor.enabled=true")
+
+
+def test_what_the_program_does_not_start_without():
+    values = {"APPLICATION_ID": "shop", "BOOTSTRAP_SERVERS": "broker-1:9092", "TOPOLOGY_URL": "http://shop/"}
+    least = {name: f"config.{name.lower().replace('_', '.')}" for name in values}
+    as_config = lambda names: [option for name in names for option in ("--set", f"{least[name]}={values[name]}")]
+    as_variables = lambda entries: ["--set-json", f"extraEnv={json.dumps(entries)}"]
+    succeed("helm", "template", "shop", CHART, *as_config(least))
+    succeed("helm", "template", "shop", CHART, *as_variables([{"name": name, "value": values[name]} for name in least]))
+    for missing, key in least.items():
+        others = as_config([name for name in least if name != missing])
+        message = "config has no topology" if missing == "TOPOLOGY_URL" else f"{key} is not set"
+        refused(message, *others)
+        refused(message, "--set", "mode=sidecar", *others)
+        refused(message, *others, *as_variables([{"name": missing, "value": ""}]))  # an empty variable counts as not set
+        by_reference = {"name": missing, "valueFrom": {"secretKeyRef": {"name": "shop", "key": "value"}}}
+        succeed("helm", "template", "shop", CHART, *others, *as_variables([by_reference]))
+    several = ["--set", "config.application[0].application.id=a", "--set", "config.application[1].application.id=b"]
+    first = "config.application[0]"
+    refused(f"{first}.bootstrap.servers is not set", *several)
+    of_first = ["--set", f"{first}.bootstrap.servers=b:9092", "--set", f"{first}.topology.subtopologies[0].id=0"]
+    refused("config.application[1].bootstrap.servers is not set", *several, *of_first)
+    refused("config.application[1] has no topology", *several, *of_first, *as_config(["BOOTSTRAP_SERVERS"]))
+    succeed("helm", "template", "shop", CHART, *several, *of_first, *as_config(["BOOTSTRAP_SERVERS", "TOPOLOGY_URL"]))
+    mount = "mountPath=/etc/partition-autoscaler/config.toml"  # a file of the user's in place of the one of the chart
+    succeed("helm", "template", "shop", CHART, "--set", f"extraVolumeMounts[0].name=x,extraVolumeMounts[0].{mount}")
 
 
 def test_two_pods_elect_a_leader():
@@ -459,24 +490,25 @@ def test_expressions_parse_and_use_metrics_that_exist():
     assert families <= {"kafka_streams_stream_subtopology_metrics_subtopology_parallelism"}, f"nothing shows {sorted(families)}"
 
 
-def test_notes_say_what_is_missing():
+def test_notes():
     def notes(*options):
+        options = options if "--values" in options else ["--values", MINIMAL, *options]
         return succeed("helm", "install", "shop", CHART, "--dry-run=client", *options).partition("NOTES:")[2]
 
-    assert "exit code 2" in notes() and "Autoscaling is OFF" in notes()
+    assert "Autoscaling is OFF" in notes()
     full = notes("--values", CHART / "ci" / "full.yaml")
-    assert "exit code 2" not in full and "Autoscaling is ON" in full
+    assert "Autoscaling is ON" in full and "port-forward deployment/shop-autoscaler 9000" in full
     several = notes("--values", CHART / "ci" / "several-clusters.yaml")
-    assert "exit code 2" not in several and "ON for shop" in several and "OFF for billing" in several
-    assert "exit code 2" in notes("--set", "config.application[0].application.id=a")
-    variables = {"APPLICATION_ID": "shop", "BOOTSTRAP_SERVERS": "broker-1:9092", "PARTITION_AUTOSCALING_ENABLED": "true"}
-    variables = notes("--set-json", f"extraEnv={json.dumps([{'name': name, 'value': value} for name, value in variables.items()])}")
-    assert "exit code 2" not in variables and "Autoscaling is O" not in variables and "PARTITION_AUTOSCALING_ENABLED" in variables
-    assert "One of its 2 pods leads" in notes() and "leads" not in notes("--set", "replicaCount=1")
+    assert "ON for shop" in several and "OFF for billing" in several and '"leader": true' in several
+    variable = notes("--set", "extraEnv[0].name=PARTITION_AUTOSCALING_ENABLED", "--set-string", "extraEnv[0].value=true")
+    assert "Autoscaling is O" not in variable and "PARTITION_AUTOSCALING_ENABLED" in variable
+    assert "One of its 2 pods leads" in notes() and "history --config" in notes() and "pod/LEADER" in notes()
+    assert "leads" not in notes("--set", "replicaCount=1")
     sidecar = notes("--set", "mode=sidecar")
     assert "enableServiceLinks" in sidecar and "elect one that acts" in sidecar
-    for setting in ["config.leader.election=none", "config.application[0].leader.election=none"]:
-        assert "run one replica" in notes("--set", "mode=sidecar", "--set", setting)
+    several = ["--values", CHART / "ci" / "several-clusters.yaml"]
+    for options in [["--set", "config.leader.election=none"], [*several, "--set", "config.leader.election=none"]]:
+        assert "run one replica" in notes("--set", "mode=sidecar", *options)
 
 
 def test_version_is_that_of_the_program():

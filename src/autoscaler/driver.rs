@@ -26,6 +26,9 @@ use crate::plan::{Planner, Question};
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a follower waits for news before it looks whether it leads.
 const FOLLOW_PACE: Duration = Duration::from_millis(100);
+/// How often a follower, which has nothing to ask, finds out whether the brokers still answer, and how long it waits for that.
+const CONTACT_PACE: Duration = Duration::from_secs(10);
+const CONTACT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What others tell a running loop.
 pub enum Control {
@@ -78,6 +81,8 @@ pub trait Report: Send {
     fn leading(&mut self);
     /// Another sidecar acts, or nobody; this is what is remembered of it. `enabled`: the flag as this sidecar has it.
     fn following(&mut self, memory: &Memory, enabled: bool);
+    /// Whether the brokers answer a sidecar that only follows.
+    fn contact(&mut self, answer: Result<(), KafkaError>);
     /// How reading and writing the memory goes: `failures` of writing by kind, since the start.
     fn coordination(&mut self, memory: &Memory, failures: &BTreeMap<Failure, u64>);
     /// Something is wrong with leadership or memory.
@@ -220,6 +225,7 @@ impl<C: Cluster, R: Report> Driver<C, R> {
     fn follow(&mut self, office: &mut dyn Office, planner: &mut Planner) -> Result<(), Ended> {
         let mut told = false;
         let mut fingerprint = model(planner, &self.setup.rules);
+        let mut next_contact = self.now().saturating_add(CONTACT_PACE);
         loop {
             let standing = office.turn(self.now(), fingerprint);
             self.tell_troubles(office);
@@ -229,6 +235,11 @@ impl<C: Cluster, R: Report> Driver<C, R> {
             if office.watch(FOLLOW_PACE) || !told {
                 told = true;
                 self.reporter.following(office.memory(), self.setup.rules.enabled);
+            }
+            if self.now() >= next_contact {
+                let contact = office.contact(self.now(), CONTACT_TIMEOUT);
+                self.reporter.contact(contact);
+                next_contact = self.now().saturating_add(CONTACT_PACE);
             }
             while let Some(control) = self.told_before(Duration::ZERO) {
                 self.prepare(control)?;

@@ -65,6 +65,7 @@ impl Report for Heard {
         self.note("following");
     }
 
+    fn contact(&mut self, _: Result<(), KafkaError>) {}
     fn coordination(&mut self, _: &Memory, _: &BTreeMap<Failure, u64>) {}
 
     fn trouble(&mut self, message: &str) {

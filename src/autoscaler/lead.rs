@@ -189,7 +189,7 @@ impl<'a, C: Cluster, R: Report> Loop<'a, C, R> {
         }
         for event in &events {
             match event {
-                Event::Expanded { decision, took } => self.plan_ended(decision, Verdict::Expanded, &BTreeMap::new(), *took),
+                Event::Expanded { decision, took, .. } => self.plan_ended(decision, Verdict::Expanded, &BTreeMap::new(), *took),
                 Event::Entered(State::Failed { decision, errors }) => {
                     self.plan_ended(decision, Verdict::Failed, errors, self.driver.setup.rules.timeout);
                 }

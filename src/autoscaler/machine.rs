@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use crate::autoscaler::backoff;
 use crate::autoscaler::counts::{Counts, News};
+use crate::autoscaler::decisions::{expected_tasks, is_part, moving_keys};
 use crate::autoscaler::state::{Command, Event, Expansion, State};
 use crate::autoscaler::status::AssignorError;
+use crate::autoscaler::words;
 use crate::config::settings::StaticCheck;
-use crate::kafka::port::{KafkaError, Observation, Reply, TopicError, TopicId};
+use crate::kafka::port::{KafkaError, Observation, Reply, TopicId};
 use crate::plan::partitioner::Keys;
 use crate::plan::{Code, Decision, Knowledge, Parallelism, Planner, Role, Verdict, Warning};
 
@@ -70,6 +72,8 @@ pub struct Machine {
     next_observation: Duration,
     /// When the present mismatch was first seen.
     mismatch_since: Option<Duration>,
+    /// The latest change of an input was seen by this machine when it came, not found later.
+    seen_live: bool,
     /// News came while a count was unknown, so they are not planned for yet; true if an input changed.
     postponed: Option<bool>,
     /// Refusals and unreadable counts that were already told.
@@ -97,6 +101,7 @@ impl Machine {
             failures: 0,
             next_observation: Duration::ZERO,
             mismatch_since: None,
+            seen_live: false,
             postponed: None,
             told: BTreeSet::new(),
             events: Vec::new(),
@@ -222,6 +227,9 @@ impl Machine {
         let inputs = self.planner.inputs(&partitions);
         let mut inputs_changed = self.postponed.take().unwrap_or(false);
         let planned = self.planned_growth();
+        if self.decision.is_none() && self.state == State::Starting {
+            self.tell_growth_before(&inputs);
+        }
         let mut followed = Vec::new();
         for item in news {
             if matches!(item, News::Recreated { .. } | News::Gone { .. }) {
@@ -244,7 +252,17 @@ impl Machine {
             self.give_up_when_due(now);
             return;
         }
+        self.seen_live |= inputs_changed;
         self.decide(now, inputs_changed);
+    }
+
+    /// Inputs that grew since everything fitted last, while nobody looked.
+    fn tell_growth_before(&mut self, inputs: &BTreeMap<String, u32>) {
+        for (topic, to) in inputs {
+            if let Some(from) = self.baseline.get(topic).filter(|from| *from < to) {
+                self.events.push(Event::News(News::Grew { topic: topic.clone(), from: *from, to: *to }));
+            }
+        }
     }
 
     /// Counts could not be read at all; deadlines run on.
@@ -395,6 +413,10 @@ impl Machine {
             let names: Vec<&str> = self.recreated.iter().map(String::as_str).collect();
             decision.message = format!("{} (deleted or recreated meanwhile: {})", decision.message, names.join(", "));
         }
+        if decision.decision == Verdict::None {
+            // These inputs are the baseline from now on.
+            decision.subtopologies.iter_mut().for_each(|sub| sub.current = sub.current.or(sub.expected));
+        }
         self.check_keys(&mut decision, &partitions);
         let same = self.decision.as_ref().is_some_and(|old| old == &decision);
         let before = self.decision.replace(decision.clone());
@@ -402,6 +424,7 @@ impl Machine {
             Verdict::None => self.everything_fits(now, before.as_ref(), &decision),
             _ if !self.rules.enabled && decision.decision != Verdict::Blocked => {
                 self.mismatch_since = None; // the time to act has not begun
+                self.seen_live = false;
                 if !matches!(&self.state, State::Disabled { decision: old } if *old == decision) {
                     self.enter(State::Disabled { decision });
                 }
@@ -410,6 +433,7 @@ impl Machine {
             Verdict::Waiting => self.wait(now, decision, again),
             Verdict::Blocked => {
                 self.mismatch_since = None;
+                self.seen_live = false;
                 if !(same && matches!(self.state, State::Blocked { .. })) {
                     self.enter(State::Blocked { decision });
                 }
@@ -439,21 +463,11 @@ impl Machine {
         if decision.decision != Verdict::Expand || self.rules.static_check == StaticCheck::Off {
             return;
         }
-        let inputs = self.planner.inputs(partitions);
-        let inputs = inputs.iter().filter(|(topic, n)| self.baseline.get(*topic).is_some_and(|before| before < *n));
-        let repartition = decision.changes.iter().filter(|change| change.role == Role::Repartition);
-        let grown: BTreeSet<&String> = inputs.map(|(topic, _)| topic).chain(repartition.map(|change| &change.topic)).collect();
-        let stateful = self.planner.read_by_state(partitions);
-        let moving = |topic: &&String| stateful.contains(*topic) && self.keys.get(*topic) == Some(&Keys::MoveWhenGrown);
-        let moving: Vec<String> = grown.into_iter().filter(moving).cloned().collect();
+        let moving = moving_keys(&self.planner, &self.baseline, &self.keys, decision, partitions);
         if moving.is_empty() {
             return;
         }
-        let message = format!(
-            "keys of {} lie where Kafka's default partitioner puts them, so growth sends them to other partitions, away from their \
-             state; safe is only a static partitioner (KIP-878)",
-            moving.join(", ")
-        );
+        let message = words::keys_will_move(&moving);
         if self.rules.static_check == StaticCheck::Enforce {
             decision.decision = Verdict::Blocked;
             decision.code = Some(Code::KeysWillMove);
@@ -468,12 +482,14 @@ impl Machine {
         if let State::Expanding(expansion) = &self.state {
             let grown = expansion.decision.changes.iter().filter(|change| change.role == Role::Repartition);
             let grown: Vec<String> = grown.map(|change| change.topic.clone()).collect();
-            let done = Event::Expanded { decision: expansion.decision.clone(), took: now.saturating_sub(expansion.started) };
+            let (decision, took) = (expansion.decision.clone(), now.saturating_sub(expansion.started));
+            let done = Event::Expanded { decision, took, seen_live: self.seen_live };
             self.events.push(done);
             self.learn_followers(grown);
         }
         self.baseline = self.planner.inputs(&self.counts.partitions());
         self.mismatch_since = None;
+        self.seen_live = false;
         self.recreated.clear();
         self.told.retain(|(topic, _)| self.counts.failed().contains_key(topic));
         let tasks_change = before.is_some_and(|before| expected_tasks(before) != expected_tasks(decision));
@@ -550,7 +566,7 @@ impl Machine {
                 if now < deadline.max(grace) {
                     return;
                 }
-                (&expansion.decision, self.outstanding(expansion))
+                (&expansion.decision, expansion.outstanding())
             }
             _ => return,
         };
@@ -560,15 +576,6 @@ impl Machine {
         self.failures = self.failures.saturating_add(1);
         self.events.push(Event::GaveUp);
         self.enter(State::Failed { decision, errors });
-    }
-
-    /// Why each topic of the plan has not grown, as far as the broker said so.
-    fn outstanding(&self, expansion: &Expansion) -> BTreeMap<String, TopicError> {
-        let unknown =
-            |message: &str| TopicError { code: -1, name: "UNKNOWN_SERVER_ERROR".to_owned(), message: message.to_owned() };
-        let fallback = expansion.request_error.as_deref().unwrap_or("the request was accepted, but its effect is not visible");
-        let topics = expansion.decision.changes.iter().map(|change| &change.topic);
-        topics.map(|topic| (topic.clone(), expansion.errors.get(topic).cloned().unwrap_or_else(|| unknown(fallback)))).collect()
     }
 
     fn set_assignor_error(&mut self) {
@@ -584,13 +591,4 @@ impl Machine {
         self.events.push(Event::Entered(state.clone()));
         self.state = state;
     }
-}
-
-fn expected_tasks(decision: &Decision) -> BTreeMap<&str, u32> {
-    decision.subtopologies.iter().filter_map(|sub| Some((sub.id.as_str(), sub.expected?))).collect()
-}
-
-/// Every change of `plan` stands in `of` with the same target.
-fn is_part(plan: &Decision, of: &Decision) -> bool {
-    plan.changes.iter().all(|change| of.changes.iter().any(|other| other.topic == change.topic && other.to == change.to))
 }

@@ -2,6 +2,7 @@
 
 mod backoff;
 pub mod counts;
+mod decisions;
 pub mod driver;
 #[cfg(test)]
 mod driver_tests;

@@ -97,6 +97,17 @@ pub struct Expansion {
     pub request_error: Option<String>,
 }
 
+impl Expansion {
+    /// Why each topic of the plan has not grown, as far as the broker said so.
+    pub fn outstanding(&self) -> BTreeMap<String, TopicError> {
+        let unknown =
+            |message: &str| TopicError { code: -1, name: "UNKNOWN_SERVER_ERROR".to_owned(), message: message.to_owned() };
+        let fallback = self.request_error.as_deref().unwrap_or("the request was accepted, but its effect is not visible");
+        let topics = self.decision.changes.iter().map(|change| &change.topic);
+        topics.map(|topic| (topic.clone(), self.errors.get(topic).cloned().unwrap_or_else(|| unknown(fallback)))).collect()
+    }
+}
+
 /// What the driver has to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -123,8 +134,10 @@ pub enum Event {
     Expanded {
         /// What grew.
         decision: Decision,
-        /// From the first sight of the mismatch to verified counts.
+        /// From the first moment at which this leader could act on the mismatch to verified counts.
         took: Duration,
+        /// That moment was the growth itself, within a poll interval. Else it had grown before: while the flag was off, or another led.
+        seen_live: bool,
     },
     /// The broker refused a topic of the plan (said once for each topic and code).
     Refused {

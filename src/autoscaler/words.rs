@@ -46,6 +46,15 @@ pub fn news(news: &News) -> String {
     }
 }
 
+/// These topics would grow away from the state of their keys.
+pub fn keys_will_move(topics: &[String]) -> String {
+    format!(
+        "keys of {} lie where Kafka's default partitioner puts them, so growth sends them to other partitions, away from their \
+         state; safe is only a static partitioner (KIP-878)",
+        topics.join(", ")
+    )
+}
+
 /// Why the broker did not grow a topic, and what to do.
 pub fn refused(topic: &str, error: &TopicError) -> String {
     let what = match error.code {

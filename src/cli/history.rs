@@ -141,7 +141,7 @@ impl History {
 
 impl Leader {
     fn text(&self) -> String {
-        let name = if self.member.is_empty() { "a sidecar without HOSTNAME" } else { &self.member };
+        let name = if self.member.is_empty() { "a sidecar without a name" } else { &self.member };
         format!("{name} took over last (epoch {})", self.epoch)
     }
 }

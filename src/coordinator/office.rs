@@ -9,7 +9,7 @@ use super::protocol::{Action, Event, Failure, Held, Leadership, Limits, Refusal}
 use super::records::{Change, Fingerprint, Origin, Row, StandingIntent};
 use crate::autoscaler::status::Time;
 use crate::kafka::coordination::{
-    CommitError, Coordination, LogError, LogReader, LogRecord, Membership, MembershipEvent, SESSION, Writer, grown,
+    CommitError, Coordination, LogError, LogReader, LogRecord, LostReason, Membership, MembershipEvent, SESSION, Writer, grown,
 };
 use crate::kafka::port::{KafkaError, TopicId};
 use crate::pause_point;
@@ -20,6 +20,10 @@ const RESERVE: Duration = Duration::from_secs(2);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bound of a look at the topic.
 const TOPIC_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a leader waits to read back what it has committed. What takes longer is read later.
+const READ_BACK: Duration = Duration::from_millis(300);
+/// After this time without a sign of a leader something is wrong: a session and the handover are long over.
+const LEADERLESS: Duration = Duration::from_secs(30);
 /// How long leaving the group may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Steps of one turn; more are left for the next, so that a turn ends.
@@ -45,6 +49,10 @@ pub trait Office: Send {
     fn watch(&mut self, wait: Duration) -> bool;
     /// Whether a request may go out now, and how long it may take; to be asked right before it.
     fn may_send(&self, now: Duration, model: Fingerprint) -> Result<Duration, Refusal>;
+    /// Whether the brokers answer, and somebody leads; for a sidecar that only follows.
+    fn contact(&mut self, _now: Duration, _within: Duration) -> Result<(), KafkaError> {
+        Ok(())
+    }
     /// What is remembered.
     fn memory(&self) -> &Memory;
     /// Changes the memory, if this sidecar leads. Tells whether it did; if not, it is to be tried again.
@@ -107,14 +115,21 @@ impl Office for Alone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Group,
+    Leader,
     Topic,
     Reading,
     Records,
     Writing,
 }
 
-/// What the thread of the membership tells: an error, until the group is well again.
-type GroupError = Arc<Mutex<Option<KafkaError>>>;
+/// What the thread of the membership tells.
+#[derive(Default)]
+struct GroupNews {
+    /// Until the group is well again.
+    error: Option<KafkaError>,
+    /// Why the latest term ended.
+    lost: Option<LostReason>,
+}
 
 /// One of several sidecars (`leader.election=kafka`).
 pub struct Elected {
@@ -135,7 +150,9 @@ pub struct Elected {
     origin: Origin,
     troubles: Vec<String>,
     ailments: BTreeMap<Part, String>,
-    group: GroupError,
+    group: Arc<Mutex<GroupNews>>,
+    /// The latest sign of a leader, and when it was another one than before.
+    leader: (Option<String>, Duration),
     failures: BTreeMap<Failure, u64>,
 }
 
@@ -147,12 +164,15 @@ impl Elected {
     pub fn join(coordination: Coordination, clock: Instant, host: String, username: String) -> Result<Self, KafkaError> {
         let topic = coordination.ensure_topic(TOPIC_TIMEOUT)?;
         let reader = coordination.reader(topic.id)?;
-        let group = GroupError::default();
+        let group = Arc::<Mutex<GroupNews>>::default();
         let membership = {
             let group = Arc::clone(&group);
             coordination.join(move |event| {
-                let error = if let MembershipEvent::Error(error) = event { Some(error) } else { None };
-                *group.lock().unwrap_or_else(PoisonError::into_inner) = error;
+                let mut news = group.lock().unwrap_or_else(PoisonError::into_inner);
+                if let MembershipEvent::Lost { reason, .. } = event {
+                    news.lost = Some(reason);
+                }
+                news.error = if let MembershipEvent::Error(error) = event { Some(error) } else { None };
             })?
         };
         let mut elected = Self {
@@ -170,6 +190,7 @@ impl Elected {
             troubles: Vec::new(),
             ailments: BTreeMap::new(),
             group,
+            leader: (None, Duration::ZERO),
             failures: BTreeMap::new(),
         };
         // What was told before this sidecar came is known when it begins to follow; the group needs as long to let it in.
@@ -251,7 +272,7 @@ impl Elected {
     }
 
     fn follow_group(&mut self) {
-        let error = self.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let error = self.group.lock().unwrap_or_else(PoisonError::into_inner).error.clone();
         let renewed = self.held().is_some_and(|held| self.clock.elapsed().saturating_sub(held.renewed) < RESERVE);
         match error {
             Some(error) if !renewed => self.trouble(Part::Group, error.message),
@@ -311,7 +332,7 @@ impl Elected {
     /// Writes, and makes the memory read what was committed.
     fn commit(&mut self, term: u64, changes: &[Change], within: Duration) -> Result<(), Failure> {
         let offset = self.write(term, changes, within)?;
-        self.read_through(offset, within);
+        self.read_through(offset, within.min(READ_BACK));
         Ok(())
     }
 
@@ -328,10 +349,23 @@ impl Elected {
         self.leadership.on(Event::Failed { term, failure, at: self.clock.elapsed() });
     }
 
+    fn why_not_leading(&self) -> &'static str {
+        if self.held().is_some() {
+            return "the session may run out before something could be done, because the brokers do not answer, or the group is changing";
+        }
+        match self.group.lock().unwrap_or_else(PoisonError::into_inner).lost {
+            Some(LostReason::Revoked) => "the group shares its partition anew",
+            Some(LostReason::Expired) | None => "the group went on without this sidecar, or the coordinator topic is gone",
+        }
+    }
+
     fn step(&mut self, action: Action) -> Option<Standing> {
         match action {
             Action::Follow | Action::Wait => {
-                self.leading = None;
+                if self.leading.take().is_some() {
+                    let why = self.why_not_leading();
+                    self.troubles.push(format!("the leadership is over: {why}"));
+                }
                 return Some(Standing::Follows);
             }
             Action::DropWriter => {
@@ -368,6 +402,7 @@ impl Elected {
                 }
             }
             Action::Lead { term, .. } => {
+                self.well(Part::Leader);
                 let begins = self.leading.replace(term) != Some(term);
                 // What could not be read back at the time of the commit, which nothing else would make up for.
                 if self.ailments.contains_key(&Part::Reading) {
@@ -409,6 +444,23 @@ impl Office for Elected {
                 error == LogError::Restarted
             }
         }
+    }
+
+    fn contact(&mut self, now: Duration, within: Duration) -> Result<(), KafkaError> {
+        let sign = self.reader.sign_of_leader(within)?;
+        if sign != self.leader.0 {
+            self.leader = (sign, now);
+            self.well(Part::Leader);
+        } else if now.saturating_sub(self.leader.1) > LEADERLESS {
+            let name = self.coordination.name();
+            let message = format!(
+                "no sidecar has led for {} s, so nobody would follow a growth; if sidecars run, a member that is none may hold the \
+                 partition: see kafka-consumer-groups.sh --describe --members --group {name}",
+                LEADERLESS.as_secs()
+            );
+            self.trouble(Part::Leader, message);
+        }
+        Ok(())
     }
 
     fn may_send(&self, now: Duration, model: Fingerprint) -> Result<Duration, Refusal> {

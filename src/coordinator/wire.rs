@@ -179,11 +179,9 @@ impl Values {
             Key::State => {
                 Row::State { name: from_word(self.text("state")?)?, since: self.parse("since")?, details: self.words("details")? }
             }
-            Key::Failure(mismatch) => {
-                Row::Failure(CountedFailure { mismatch, number: self.parse("number")?, at: self.parse("at")? })
-            }
+            Key::Failure(mismatch) => Row::Failure(CountedFailure { mismatch, number: self.number()?, at: self.parse("at")? }),
             Key::History(_) => Row::History(HistoryRow {
-                number: self.parse("number")?,
+                number: self.number()?,
                 at: self.parse("at")?,
                 event: self.words("event")?,
                 message: self.words("message")?,
@@ -221,7 +219,17 @@ impl Values {
 
     fn words(&self, name: &str) -> Result<String, Skipped> {
         let text = self.text(name)?;
-        if text.len() > MAX_WORDS { Err(Skipped::TooLong) } else { Ok(text.to_owned()) }
+        if text.len() > MAX_WORDS {
+            return Err(Skipped::TooLong);
+        }
+        // They are shown on terminals and in logs, where a line is a line.
+        Ok(text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect())
+    }
+
+    /// A number that counts on: one that leaves it no room is nobody's.
+    fn number(&self) -> Result<u64, Skipped> {
+        const MOST: u64 = 1 << 53;
+        self.parse("number").and_then(|number| if number <= MOST { Ok(number) } else { Err(Skipped::Malformed) })
     }
 
     fn parse<T: std::str::FromStr>(&self, name: &str) -> Result<T, Skipped> {
@@ -412,6 +420,12 @@ mod tests {
             (flag, r#"{"enabled":true,"since":5,"v":"1"}"#, Skipped::Malformed),
             (flag, "7", Skipped::Malformed),
             (r#"[1,"set-history","2"]"#, r#"{"at":"1","event":"","message":"","number":"3","v":"1"}"#, Skipped::Malformed),
+            (
+                r#"[1,"set-history","2"]"#,
+                r#"{"at":"1","event":"","message":"","number":"9999999999999902","v":"1"}"#,
+                Skipped::Malformed,
+            ),
+            (r#"[1,"set-failure","m"]"#, r#"{"at":"1","number":"18446744073709551615","v":"1"}"#, Skipped::Malformed),
             (r#"[1,"set-assignor-error","current"]"#, r#"{"code":"5","message":"","v":"1"}"#, Skipped::Malformed),
             (r#"[1,"set-baseline","t"]"#, r#"{"partitions":"-1","v":"1"}"#, Skipped::Malformed),
             (r#"[1,"set-baseline","t"]"#, r#"{"partitions":"1","topic-id":"+b","v":"1"}"#, Skipped::Malformed),
@@ -433,6 +447,13 @@ mod tests {
         let (key, value) = Change::Set(row).encode(&ORIGIN());
         let Ok(Change::Set(Row::AssignorError { message, .. })) = Change::decode(&key, value.as_deref()) else { panic!() };
         assert_eq!(message, "ü".repeat(MAX_WORDS / 2));
+    }
+
+    #[test]
+    fn words_are_one_line_without_control_characters() {
+        let row = |message: &str| Row::AssignorError { error: AssignorError::None, message: message.to_owned() };
+        let (key, value) = Change::Set(row("a\nERROR b\u{1b}[31m")).encode(&ORIGIN());
+        assert_eq!(Change::decode(&key, value.as_deref()), Ok(Change::Set(row("a ERROR b [31m"))));
     }
 
     #[test]

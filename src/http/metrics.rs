@@ -80,11 +80,11 @@ families! {
     CREATED "counter" "partition_autoscaler_partitions_created_total" ["application_id", "role"]
         "Partitions added, by the role of their topic";
     REACTION "histogram" "partition_autoscaler_reaction_seconds" ["application_id"]
-        "Time from the first sight of a growth to verified counts";
+        "Time from the first sight of a growth to verified counts, where the leader saw it come and could act";
     REACTION_PART "histogram" "partition_autoscaler_reaction_part_seconds" ["application_id", "part"]
         "Parts of the reaction: plan (from sight to plan), request (CreatePartitions), verify (from the last reply to verified counts)";
     GAP "histogram" "partition_autoscaler_gap_seconds" ["application_id"]
-        "Longest time for which counts can have differed: from the last observation without the growth to verified counts";
+        "Longest time for which counts can have differed: from the last observation without the growth to verified counts, where the leader saw the growth come and could act";
     SETTLING "histogram" "partition_autoscaler_settling_seconds" ["application_id"]
         "Time from verified counts until the group had taken up the new partitions";
     ASSIGNOR_ERROR "gauge" "partition_autoscaler_assignor_error" ["application_id", "code"]

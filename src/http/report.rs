@@ -27,6 +27,10 @@ const HISTORY: usize = 50;
 /// The reporter of one application.
 pub struct Reporter {
     metrics: AppMetrics,
+    /// What this sidecar is called beside others.
+    member: String,
+    /// Whom it follows.
+    leader: Option<String>,
     shared: Shared,
     status: ApplicationStatus,
     /// Warnings of the configuration, which stay.
@@ -43,6 +47,8 @@ pub struct Reporter {
     group_failing: bool,
     /// The feature flag is another than the leader's.
     flag_differs: bool,
+    /// The latest decision that was counted.
+    planned: Option<Decision>,
     /// What the group lacks, for the details of `Settling`.
     group_says: Option<String>,
     /// When counts were last read, and the time before that.
@@ -67,6 +73,7 @@ impl Reporter {
     pub fn new(
         shared: &Shared,
         metrics: AppMetrics,
+        member: &str,
         application_id: &str,
         enabled: bool,
         source: &str,
@@ -80,6 +87,8 @@ impl Reporter {
         shared.publish(status.clone());
         Self {
             metrics,
+            member: member.to_owned(),
+            leader: None,
             shared: shared.clone(),
             status,
             config_warnings,
@@ -91,6 +100,7 @@ impl Reporter {
             failing: None,
             group_failing: false,
             flag_differs: false,
+            planned: None,
             group_says: None,
             last_observation: Duration::ZERO,
             observation_before: Duration::ZERO,
@@ -153,7 +163,7 @@ impl Reporter {
                 self.remember(news_name(&news), text);
             }
             Event::Entered(state) => self.entered(now, &state, machine),
-            Event::Expanded { decision, took } => self.expanded(now, &decision, took),
+            Event::Expanded { decision, took, seen_live } => self.expanded(now, &decision, took, seen_live),
             Event::Refused { topic, error } => {
                 let text = words::refused(&topic, &error);
                 error!(application_id = self.app(), topic, code = error.name, "{text}");
@@ -171,7 +181,13 @@ impl Reporter {
             Event::Assignor(error) => {
                 let shown = crate::autoscaler::status::AssignorErrorStatus::from(error);
                 let text = format!("{} ({})", words::assignor_name(error), shown.code);
-                error!(application_id = self.app(), code = shown.code, "{text}: {}", words::decision(machine.decision()));
+                error!(
+                    application_id = self.app(),
+                    code = shown.code,
+                    "{text}: {}; the application stops at its next rebalance or metadata refresh, unless \
+                     partition.autoscaling.enabled is set to true before, or the topics are grown by hand",
+                    words::decision(machine.decision())
+                );
                 self.remember("assignor-error", text);
             }
             Event::GaveUp => {
@@ -192,7 +208,6 @@ impl Reporter {
             _ => info!(application_id = self.app(), state = ?name, "{details}"),
         }
         if let Some(decision) = state.decision().filter(|_| name != StateName::Failed) {
-            self.metrics.count_plan(decision.decision, decision.code);
             for (topic, conflict) in &decision.conflicts {
                 warn!(
                     application_id = self.app(),
@@ -230,15 +245,17 @@ impl Reporter {
         self.remember(words::state_event(name), details);
     }
 
-    fn expanded(&mut self, now: Duration, decision: &Decision, took: Duration) {
+    fn expanded(&mut self, now: Duration, decision: &Decision, took: Duration, seen_live: bool) {
         let Reaction { before, seen, first_request, requests, last_reply } = self.reaction;
         let plan = first_request.unwrap_or(seen).saturating_sub(seen);
         let verify = now.saturating_sub(last_reply.unwrap_or(now));
         for (part, time) in [(ReactionPart::Plan, plan), (ReactionPart::Request, requests), (ReactionPart::Verify, verify)] {
             self.metrics.time_reaction_part(part, time);
         }
-        self.metrics.time_reaction(took);
-        self.metrics.time_gap(now.saturating_sub(before));
+        if seen_live {
+            self.metrics.time_reaction(took);
+            self.metrics.time_gap(now.saturating_sub(before));
+        }
         self.metrics.count_expansion(ExpansionResult::Done);
         for change in &decision.changes {
             self.metrics.count_created(change.role, change.to.saturating_sub(change.from));
@@ -250,9 +267,10 @@ impl Reporter {
             settled_ms: None,
         });
         let text = format!(
-            "{} grown and verified {} ms after the growth was first seen (plan {}, request {}, verification {} ms)",
+            "{} grown and verified {} ms after {} (plan {}, request {}, verification {} ms)",
             words::count(decision.changes.len(), "topic"),
             words::millis(took),
+            if seen_live { "the growth was first seen" } else { "this sidecar could act" },
             words::millis(plan),
             words::millis(requests),
             words::millis(verify)
@@ -441,6 +459,10 @@ impl Report for Reporter {
     }
 
     fn step(&mut self, now: Duration, events: Vec<Event>, machine: &Machine) {
+        if let Some(decision) = machine.decision().filter(|decision| self.planned.as_ref() != Some(*decision)) {
+            self.metrics.count_plan(decision.decision, decision.code);
+            self.planned = Some(decision.clone());
+        }
         self.changed |= self.status.enabled != machine.enabled(); // a flag that makes no difference yet is no event
         if events.is_empty() && !self.changed {
             return;
@@ -468,7 +490,8 @@ impl Report for Reporter {
             let details = NOTHING_OBSERVED.to_owned();
             self.status.state = StateStatus { name: StateName::Starting, since: Time(SystemTime::now()), details };
             self.reaction = Reaction::default();
-            self.remember("leading", "this sidecar leads");
+            let text = format!("{} leads", self.member);
+            self.remember("leading", text);
         }
         self.metrics.set_leader(true);
         self.flag_mismatch(None);
@@ -482,6 +505,11 @@ impl Report for Reporter {
         }
         self.metrics.set_leader(false);
         self.unwritten.clear();
+        let leader = memory.standing_intent().map(|standing| standing.member.clone());
+        if let Some(name) = leader.as_ref().filter(|name| self.leader.as_ref() != Some(*name) && **name != self.member) {
+            info!(application_id = self.app(), "following {name}, which leads");
+        }
+        self.leader = leader;
         if memory.get(&crate::coordinator::Key::State).is_some() {
             self.observation_latch = None; // a leader has observed
         }
@@ -518,6 +546,16 @@ impl Report for Reporter {
         self.flag_mismatch(mismatch.as_ref());
         self.status.warnings.extend(mismatch);
         self.shared.publish(self.status.clone());
+    }
+
+    fn contact(&mut self, answer: Result<(), KafkaError>) {
+        match answer {
+            Err(error) => self.failed(&error),
+            Ok(()) => self.recovered(),
+        }
+        if std::mem::take(&mut self.changed) {
+            self.shared.publish(self.status.clone());
+        }
     }
 
     fn coordination(&mut self, memory: &Memory, failures: &BTreeMap<Failure, u64>) {

@@ -29,7 +29,7 @@ pub fn judge(records: &[(Vec<u8>, i32)], partitions: u32) -> Keys {
         return Keys::Placed;
     }
     match keys.len() {
-        0 => Keys::Unknown("its records have no keys".to_owned()),
+        0 => Keys::Unknown("it has no records with keys".to_owned()),
         n if n < ENOUGH => Keys::Unknown(format!("{n} distinct keys are too few to tell")),
         _ => Keys::MoveWhenGrown,
     }

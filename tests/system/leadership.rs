@@ -89,14 +89,21 @@ fn what_is_remembered_is_read_from_outside() {
     });
     assert_documented("history", &history);
     assert_eq!(history["plans"][0]["targets"], json!({"outside-k-repartition": 6, "outside-st-changelog": 6}));
-    assert_eq!((&history["leader"]["member"], &history["enabled"]), (&json!("pod-a"), &json!(true)));
+    let port = running.url().rsplit_once(':').unwrap().1.to_owned();
+    assert_eq!((&history["leader"]["member"], &history["enabled"]), (&json!(format!("pod-a:{port}")), &json!(true)));
     assert_eq!(history["baseline"], json!({"outside.orders": 6}));
     assert_eq!(history["skipped"], json!({"not_a_key": 1, "unknown_type": 1}));
     let events: Vec<&str> = history["history"].as_array().unwrap().iter().filter_map(|entry| entry["event"].as_str()).collect();
     assert!(events.contains(&"leading") && events.contains(&"expanded"), "{events:?}");
 
     let text = String::from_utf8(command(&config, &["history"]).stdout).unwrap();
-    for part in ["pod-a took over last", "expanded after", "2 records that this program cannot read", "topic-grew"] {
+    for part in [
+        &format!("pod-a:{port} took over last"),
+        &format!("pod-a:{port} leads"),
+        "expanded after",
+        "2 records that this program cannot read",
+        "topic-grew",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let metrics = running.metrics();
@@ -284,6 +291,7 @@ fn a_request_changes_settings_until_the_files_change() {
     assert_eq!(shown(), values);
     running.write_config(&config(&stage, &keys));
     wait_application(&running, "the file's flag", |application| application["enabled"] == false);
+    running.wait_log("partition.autoscaling.enabled: true (PUT /v1/config) -> false (");
     assert_eq!(shown(), before);
     assert_eq!(metric(&running.metrics(), reload), 1.0);
 }

@@ -48,6 +48,38 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- include "partition-autoscaler.validate.required" . -}}
+{{- end }}
+
+{{/* What the program does not start without. It may come by a variable, and a file may be mounted in place of the one made here. */}}
+{{- define "partition-autoscaler.validate.required" -}}
+{{- $config := .Values.config -}}
+{{- $several := kindIs "slice" $config.application -}}
+{{- $variables := list -}}
+{{- range .Values.extraEnv -}}
+{{- if or .value .valueFrom }}{{ $variables = append $variables .name }}{{ end -}}
+{{- end -}}
+{{- $mounted := false -}}
+{{- range .Values.extraVolumeMounts -}}
+{{- if eq .mountPath "/etc/partition-autoscaler/config.toml" }}{{ $mounted = true }}{{ end -}}
+{{- end -}}
+{{- range $index, $application := $mounted | ternary list ($several | ternary $config.application (list $config)) -}}
+{{- $place := $several | ternary (printf "config.application[%d]" $index) "config" -}}
+{{- $all := mergeOverwrite (omit (deepCopy $config) "application") (deepCopy $application) -}}
+{{- $found := list -}}
+{{- range list "application.id" "bootstrap.servers" "topology.file" "topology.url" "topology.subtopologies" -}}
+{{- $keys := splitList "." . -}}
+{{- if or (dig (first $keys) (last $keys) "" $all) (has (replace "." "_" . | upper) $variables) }}{{ $found = append $found . }}{{ end -}}
+{{- end -}}
+{{- range list "application.id" "bootstrap.servers" -}}
+{{- if not (has . $found) -}}
+{{- fail (printf "%s.%s is not set, so the program would end with exit code 2; set it, or the variable %s in extraEnv" $place . (replace "." "_" . | upper)) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (len $found) 2 -}}
+{{- fail (printf "%s has no topology, so the program would end with exit code 2; set topology.file, topology.url or topology.subtopologies" $place) -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{- define "partition-autoscaler.validate.kafka" -}}

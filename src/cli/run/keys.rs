@@ -39,7 +39,7 @@ pub fn follow(settings: Settings, control: Sender<Control>) {
                 }
             };
             for (topic, keys) in &news {
-                tell(&settings.application_id, topic, keys, known.get(topic));
+                tell(&settings, topic, keys, known.get(topic));
             }
             known.extend(news.clone());
             let all_known = !known.is_empty() && known.values().all(|keys| !matches!(keys, Keys::Unknown(_)));
@@ -50,7 +50,8 @@ pub fn follow(settings: Settings, control: Sender<Control>) {
     });
 }
 
-fn tell(application_id: &str, topic: &str, keys: &Keys, before: Option<&Keys>) {
+fn tell(settings: &Settings, topic: &str, keys: &Keys, before: Option<&Keys>) {
+    let application_id = &settings.application_id;
     if before == Some(keys) {
         return;
     }
@@ -62,6 +63,9 @@ fn tell(application_id: &str, topic: &str, keys: &Keys, before: Option<&Keys>) {
              from their state; growth is safe only with a static partitioner"
         ),
         Keys::Placed => info!(application_id, topic, "keys of {topic} are not placed by Kafka's default partitioner"),
-        Keys::Unknown(why) => info!(application_id, topic, "whether keys of {topic} would move cannot be told yet: {why}"),
+        Keys::Unknown(why) if settings.static_check == StaticCheck::Enforce => {
+            warn!(application_id, topic, "{topic} may grow although it cannot be told yet whether its keys would move: {why}");
+        }
+        Keys::Unknown(why) => debug!(application_id, topic, "whether keys of {topic} would move cannot be told yet: {why}"),
     }
 }

@@ -6,10 +6,11 @@ mod logging;
 mod reload;
 mod topology;
 
+use std::net::SocketAddr;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,6 +30,9 @@ use crate::kafka::coordination::Coordination;
 
 /// How long the loops may take to finish the current step; below the 30 s that Kubernetes grants.
 const GRACE: Duration = Duration::from_secs(20);
+
+/// Signals that come this soon after the first are its echo.
+const ECHO: Duration = Duration::from_millis(500);
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -67,10 +71,11 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
     let server = Server::start(&listen, shared.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     info!(address = %server.address(), "listening on http://{}", server.address());
 
+    let member = member(server.address());
     runtime.block_on(async {
         let (ended, mut endings) = unbounded_channel();
         let workers: Vec<Worker> =
-            applications.into_iter().map(|application| application.start(&shared, &ended)).collect::<Result<_, _>>()?;
+            applications.into_iter().map(|application| application.start(&shared, &member, &ended)).collect::<Result<_, _>>()?;
         drop(ended);
         let mut reload = reload::Reload::new(sources, started, log, shared.clone());
         let mut left = workers.len();
@@ -86,8 +91,8 @@ pub fn run(_args: &RunArgs, common: &Common) -> Result<u8, Failure> {
                         return ending;
                     }
                 }
-                () = signals.end() => {
-                    info!("a signal asks to stop");
+                name = signals.end() => {
+                    info!("{name} asks to stop");
                     stop(&workers, left, &mut endings, &mut signals).await;
                     return Ok(exit::OK);
                 }
@@ -118,13 +123,23 @@ async fn stop(workers: &[Worker], mut left: usize, endings: &mut UnboundedReceiv
             let _ = endings.recv().await; // what else ends says nothing new
         }
     };
+    // Some send one signal to the process and to its group, which is not a second wish.
+    let begun = Instant::now();
+    let again = async {
+        loop {
+            let name = signals.end().await;
+            if begun.elapsed() > ECHO {
+                return name;
+            }
+        }
+    };
     tokio::select! {
         outcome = timeout(GRACE, all) => {
             if outcome.is_err() {
                 warn!("the current step did not end in time; ending without it");
             }
         }
-        () = signals.end() => warn!("a second signal: ending at once"),
+        name = again => warn!("{name} again: ending at once"),
     }
 }
 
@@ -151,16 +166,23 @@ fn tell(workers: &[Worker], all: &[Settings]) {
     }
 }
 
+/// What the sidecar is called beside others: where a person finds it.
+fn member(address: SocketAddr) -> String {
+    let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    let host = host.unwrap_or_else(|| gethostname::gethostname().to_string_lossy().into_owned());
+    format!("{host}:{}", address.port())
+}
+
 /// How this sidecar stands among those of its application: alone, or one of an election.
-fn office(settings: &Settings) -> MakeOffice {
-    let settings = settings.clone();
+fn office(settings: &Settings, member: &str) -> MakeOffice {
+    let (settings, member) = (settings.clone(), member.to_owned());
     if settings.leader_election == LeaderElection::None {
         return Box::new(move |_| company::refuse(&settings).map(|()| Box::<Alone>::default() as Box<dyn Office>));
     }
     Box::new(move |clock| {
         let coordination = Coordination::new(&settings.bootstrap_servers, &settings.kafka, &settings.application_id);
-        let environment = |name| std::env::var(name).unwrap_or_default();
-        Ok(Box::new(Elected::join(coordination, clock, environment("HOSTNAME"), environment("USER"))?))
+        let user = std::env::var("USER").unwrap_or_default();
+        Ok(Box::new(Elected::join(coordination, clock, member.clone(), user)?))
     })
 }
 
@@ -214,14 +236,15 @@ impl Application {
         Ok(Self { settings, topology, planner, client })
     }
 
-    fn start(self, shared: &Shared, endings: &UnboundedSender<Ending>) -> Result<Worker, Failure> {
+    fn start(self, shared: &Shared, member: &str, endings: &UnboundedSender<Ending>) -> Result<Worker, Failure> {
         let Self { settings, topology, planner, client } = self;
         let application_id = settings.application_id.clone();
         for warning in &settings.warnings {
             warn!(application_id, "{warning}");
         }
         let metrics = shared.metrics().application(&application_id, &live::client_id(&application_id));
-        let reporter = Reporter::new(shared, metrics, &application_id, settings.enabled, topology.source(), &settings.warnings);
+        let reporter =
+            Reporter::new(shared, metrics, member, &application_id, settings.enabled, topology.source(), &settings.warnings);
         info!(
             application_id,
             enabled = settings.enabled,
@@ -236,7 +259,7 @@ impl Application {
             rules: rules(&settings),
             baseline: settings.baseline.clone(),
             planner,
-            office: office(&settings),
+            office: office(&settings, member),
         };
         company::follow(settings.clone(), control.clone());
         keys::follow(settings.clone(), control.clone());
@@ -264,11 +287,11 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// SIGTERM or SIGINT.
-    async fn end(&mut self) {
+    /// Name of the one that came.
+    async fn end(&mut self) -> &'static str {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
         }
     }
 }

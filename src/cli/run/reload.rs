@@ -1,6 +1,6 @@
 //! Settings that change while `run` runs: by a changed file, by SIGHUP, or by a request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 
 use super::logging::Level;
 use crate::config::settings::StaticCheck;
-use crate::config::{self, ConfigErrors, Settings, Sources};
+use crate::config::{self, ConfigErrors, Settings, Shown, Sources};
 use crate::http::{Change, Shared};
 
 /// How often the files are looked at. Content is compared, since a mounted ConfigMap changes behind symbolic links.
@@ -58,9 +58,16 @@ impl Reload {
     /// The settings as they are written now, without what was asked for since; none if they are wrong, and then the old ones stay
     /// in force.
     pub fn read(&mut self) -> Vec<Settings> {
+        let before = self.shown();
         match self.take(BTreeMap::new()) {
             Ok(all) => {
-                info!("the configuration was read again");
+                let changes = differences(&before, &self.shown());
+                if changes.is_empty() {
+                    info!("the configuration was read again, nothing has changed");
+                } else {
+                    let changes: Vec<String> = changes.into_iter().collect();
+                    info!("the configuration was read again: {}", changes.join(", "));
+                }
                 self.in_force(&all);
                 all
             }
@@ -89,7 +96,7 @@ impl Reload {
                 (all, Ok(()))
             }
             Err(errors) => {
-                warn!(%from, "PUT /v1/config from {from} is refused: {errors}");
+                warn!(%from, "refused, from {from}: {errors}");
                 (Vec::new(), Err(errors.to_string()))
             }
         };
@@ -104,6 +111,10 @@ impl Reload {
         Ok(all)
     }
 
+    fn shown(&self) -> Vec<Vec<Shown>> {
+        config::show(&self.sources).unwrap_or_default()
+    }
+
     fn in_force(&self, all: &[Settings]) {
         if let Some(first) = all.first() {
             self.log.set(first.log_level);
@@ -113,7 +124,8 @@ impl Reload {
 
     /// Shows the settings, and which of them wait for the next start.
     fn publish(&self, all: &[Settings]) {
-        if let Ok(shown) = config::show(&self.sources) {
+        let shown = self.shown();
+        if !shown.is_empty() {
             let mut applications = config::json(&shown);
             for (application, settings) in applications.iter_mut().filter_map(Value::as_object_mut).zip(all) {
                 let old = self.started.iter().find(|old| old.application_id == settings.application_id);
@@ -143,6 +155,23 @@ pub fn at_next_start(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("kafka.*", old.kafka != new.kafka),
     ];
     pairs.into_iter().filter_map(|(key, changed)| changed.then_some(key)).collect()
+}
+
+/// What differs, a phrase for each key; secrets are redacted in both.
+fn differences(before: &[Vec<Shown>], now: &[Vec<Shown>]) -> BTreeSet<String> {
+    let rows = |all: &[Vec<Shown>]| -> BTreeMap<(usize, String), Shown> {
+        let rows = all.iter().enumerate().flat_map(|(at, rows)| rows.iter().map(move |row| ((at, row.key.clone()), row.clone())));
+        rows.collect()
+    };
+    let (before, now) = (rows(before), rows(now));
+    let text = |row: Option<&Shown>| row.and_then(|row| row.text.clone());
+    let words = |row: Option<&Shown>| match (row, text(row)) {
+        (Some(row), Some(text)) => format!("{text} ({})", row.origin),
+        _ => "not set".to_owned(),
+    };
+    let pairs = before.keys().chain(now.keys()).map(|key| (&key.1, before.get(key), now.get(key)));
+    let changed = pairs.filter(|(_, old, new)| text(*old) != text(*new));
+    changed.map(|(key, old, new)| format!("{key}: {} -> {}", words(old), words(new))).collect()
 }
 
 /// Content of each file; `None` where it cannot be read.

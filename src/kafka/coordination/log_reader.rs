@@ -8,7 +8,7 @@ use rdkafka::error::KafkaError as RdKafkaError;
 use rdkafka::{Message as _, Offset};
 use tracing::debug;
 
-use super::{Coordination, Position, Quiet, create, denied, failed, partition_at};
+use super::{Coordination, PARTITION, Position, Quiet, create, denied, failed, partition_at};
 use crate::kafka::native::local;
 use crate::kafka::port::{ErrorClass, KafkaError, TopicId};
 
@@ -20,10 +20,14 @@ const SETTINGS: &[(&str, &str)] = &[
     ("auto.offset.reset", "error"),
     ("enable.partition.eof", "true"),
     ("topic.metadata.refresh.interval.ms", "5000"),
+    // A topic that was deleted soon after it was created is missed within this time.
+    ("topic.metadata.propagation.max.ms", "1000"),
     // The topic is small.
     ("fetch.message.max.bytes", "262144"),
     ("queued.min.messages", "1000"),
     ("queued.max.messages.kbytes", "1024"),
+    // These are soon full, and the next fetch must not wait for a second after that.
+    ("fetch.queue.backoff.ms", "1"),
 ];
 
 /// Records that one call hands out at most, so that it comes to an end.
@@ -54,7 +58,10 @@ pub enum LogError {
     #[error("{0}")]
     Denied(KafkaError),
     /// The end was not reached in time. What was read on the way comes again with the next call.
-    #[error("the coordinator topic could not be read to its end in time")]
+    #[error(
+        "the coordinator topic could not be read to its end in time; if that stays so, another producer has an open transaction in it, \
+         see kafka-transactions.sh find-hanging"
+    )]
     TimedOut,
     /// Anything else; reading goes on with the next call.
     #[error("{0}")]
@@ -145,6 +152,16 @@ impl LogReader {
             return Ok(Vec::new());
         }
         self.read_while(timeout, |step| !matches!(step, Step::Record(record) if record.offset >= offset))
+    }
+
+    /// What the leader wrote beside the offset that it committed last: another text each second while somebody leads.
+    pub fn sign_of_leader(&self, timeout: Duration) -> Result<Option<String>, KafkaError> {
+        let list = partition_at(&self.topic, Offset::Invalid)?;
+        let committed = self.consumer.committed_offsets(list, timeout).map_err(|error| {
+            let code = error.rdkafka_error_code().map_or(local::INVALID_ARG, |code| code as i32);
+            failed("reading the position of the group", &self.topic, code)
+        })?;
+        Ok(committed.find_partition(&self.topic, PARTITION).map(|partition| partition.metadata().to_owned()))
     }
 
     /// Whether the latest thing heard of the topic was an answer and not an error.

@@ -35,6 +35,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("enable.auto.offset.store", "false"),
     // A topic that was deleted, grown, or created on another broker just now is noticed within this time.
     ("topic.metadata.refresh.interval.ms", "1000"),
+    ("topic.metadata.propagation.max.ms", "1000"),
     // A commit that is not answered within the session is of no use.
     ("socket.timeout.ms", "10000"),
     ("auto.offset.reset", "latest"),

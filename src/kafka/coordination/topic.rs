@@ -16,6 +16,9 @@ const CLUSTER_AUTHORIZATION_FAILED: i16 = 31;
 /// Between two looks at a topic that is not served yet.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Small segments, because Kafka never compacts the one that is written to.
+const SETTINGS: &[(&str, &str)] = &[("cleanup.policy", "compact"), ("segment.bytes", "16777216")];
+
 /// The coordinator topic as it was found or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoordinatorTopic {
@@ -47,7 +50,7 @@ pub fn ensure(
             Some(TopicState::Failed(error)) => return Err(not_seen(name, &error)),
             Some(TopicState::Missing) | None if !asked => {
                 asked = true;
-                match client.create_topic(name, 1, &[("cleanup.policy", "compact")], left())? {
+                match client.create_topic(name, 1, SETTINGS, left())? {
                     Ok(()) => created = true,
                     // Another sidecar was faster.
                     Err(error) if error.code == TOPIC_ALREADY_EXISTS => {}

@@ -21,8 +21,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("retry.backoff.ms", "10"),
     // A transaction is one batch, and nothing more comes that would be worth waiting for.
     ("linger.ms", "0"),
-    ("queue.buffering.max.messages", "10000"),
-    ("queue.buffering.max.kbytes", "4096"),
+    // One transaction may have to delete every row that the memory can hold.
+    ("queue.buffering.max.messages", "100000"),
+    ("queue.buffering.max.kbytes", "65536"),
 ];
 
 /// One wait for delivery reports. rdkafka's poll always takes all of its time.

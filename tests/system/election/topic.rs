@@ -1,7 +1,11 @@
 //! The coordinator topic is deleted, grown, and written to by strangers.
 
+use std::time::Duration;
+
 use kit::wait::{self, PATIENCE};
 use kit::{Cluster, Record};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use serde_json::Value;
 
 use super::{Team, both};
@@ -113,4 +117,42 @@ fn records_of_strangers_change_nothing() {
         team.requests_to(9),
         [(old.client.clone(), both(5)), (old.client.clone(), both(7)), (team.client(leader), both(9))]
     );
+    // Another topic has nothing of theirs.
+    admin.delete(&[&topic]);
+    wait_well(&team);
+    team.expand(10);
+}
+
+/// Somebody else's consumer with the group's name: it owns the partition, and nobody leads.
+#[test]
+fn a_stranger_in_the_group_is_told_and_waited_out() {
+    let mut team = Team::on(Cluster::shared(), "stranger");
+    team.start(1);
+    team.wait_leader();
+    let name = team.stage.internal("partition-autoscaler");
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", team.stage.cluster.bootstrap())
+        .set("group.id", &name)
+        .set("partition.assignment.strategy", "cooperative-sticky")
+        .create()
+        .unwrap();
+    consumer.subscribe(&[&name]).unwrap();
+    let old = team.take(0);
+    old.process().terminate();
+    old.wait_exit();
+    wait::until(PATIENCE, "the stranger to own the partition", || {
+        drop(consumer.poll(Duration::from_millis(100)));
+        (consumer.assignment().unwrap().count() == 1).then_some(())
+    });
+    team.start(1);
+    let ailing = |team: &Team<'_>| team.application(0)["warnings"].to_string().contains("no sidecar has led for 30 s");
+    wait::until(PATIENCE, "that nobody leads", || {
+        drop(consumer.poll(Duration::from_millis(100)));
+        ailing(&team).then_some(())
+    });
+    assert_eq!(team.lines(0, "no sidecar has led for 30 s"), 1);
+    drop(consumer);
+    team.wait_leader();
+    wait_well(&team);
+    team.expand(6);
 }

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kit::Cluster;
+use kit::wait::{self, PATIENCE};
 
 use super::{Shop, details, failures, lines, totals};
 use crate::stage::wait_state;
@@ -128,6 +129,25 @@ fn a_signal_ends_a_leader_whose_broker_is_silent() {
     assert_eq!(lines(&sidecar, "stopped"), 1, "it came to an end by itself: {}", sidecar.log());
 }
 
+/// One that only follows has nothing to ask the brokers, and has to know all the same that they are gone.
+#[test]
+fn leader_and_follower_tell_that_the_broker_is_silent() {
+    let cluster = mortal();
+    let shop = Shop::on(&cluster, "both-tell");
+    let shop = shop.create(&[]);
+    let both = [(); 2].map(|()| shop.sidecar(&[("leader.election", "\"kafka\"")]));
+    for sidecar in &both {
+        wait_state(sidecar, "Steady");
+    }
+    let last_error = |sidecar: &kit::Sidecar, shown: bool| {
+        sidecar.wait_status("the error or its end", |status| status["applications"][0]["last_error"].is_string() == shown);
+    };
+    cluster.pause(1);
+    both.iter().for_each(|sidecar| last_error(sidecar, true));
+    cluster.resume(1);
+    both.iter().for_each(|sidecar| last_error(sidecar, false));
+}
+
 #[test]
 fn a_second_signal_ends_it_at_once() {
     // A broker that takes the connection and never answers, so that the sidecar is in the middle of a call.
@@ -136,9 +156,13 @@ fn a_second_signal_ends_it_at_once() {
     let sidecar = Shop::shared("signals").sidecar(&[("bootstrap.servers", &address)]);
     let _connection = silent.accept().unwrap();
     sidecar.process().terminate();
-    sidecar.wait_log("a signal asks to stop");
-    sidecar.process().terminate();
+    sidecar.wait_log("SIGTERM asks to stop");
+    // What follows at once is an echo of the first.
+    wait::until(PATIENCE, "the end", || {
+        sidecar.process().terminate();
+        (!sidecar.process().is_alive()).then_some(())
+    });
     assert_eq!(sidecar.wait_exit().code(), Some(0));
-    assert_eq!(lines(&sidecar, "a second signal: ending at once"), 1, "{}", sidecar.log());
+    assert_eq!(lines(&sidecar, "SIGTERM again: ending at once"), 1, "{}", sidecar.log());
     assert_eq!(lines(&sidecar, "stopped"), 0, "{}", sidecar.log());
 }
