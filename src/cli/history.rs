@@ -141,9 +141,14 @@ impl History {
 
 impl Leader {
     fn text(&self) -> String {
-        let name = if self.member.is_empty() { "a sidecar without a name" } else { &self.member };
-        format!("{name} took over last (epoch {})", self.epoch)
+        format!("{} (epoch {})", took_over(&self.member), self.epoch)
     }
+}
+
+/// Who leads, or led when it was told last.
+pub(super) fn took_over(member: &str) -> String {
+    let name = if member.is_empty() { "a sidecar without a name" } else { member };
+    format!("{name} took over last")
 }
 
 impl Plan {

@@ -6,6 +6,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::history::took_over;
 use super::remembered::{self, Remembered};
 use super::{Common, Failure, Output, exit, live, print};
 use crate::autoscaler::status::{ApplicationStatus, AssignorError, StateName, Time};
@@ -128,11 +129,7 @@ impl Told {
     }
 
     fn text(&self) -> String {
-        let leader = match self.leader.as_deref() {
-            None => "none yet".to_owned(),
-            Some("") => "a sidecar without HOSTNAME took over last".to_owned(),
-            Some(member) => format!("{member} took over last"),
-        };
+        let leader = self.leader.as_deref().map_or_else(|| "none yet".to_owned(), took_over);
         let sidecars = match self.alive {
             None => "not seen".to_owned(),
             Some(0) => "none is alive".to_owned(),

@@ -134,7 +134,7 @@ fn what_is_remembered_is_read_from_outside() {
     let warnings = wait::until(wait::PATIENCE, "the end of the sidecar", || told(1));
     assert_eq!(warnings[0]["code"], "NO_SIDECAR", "{warnings}");
     let text = String::from_utf8(command(&config, &["status"]).stdout).unwrap();
-    for part in ["pod-a took over last", "none is alive", " ago\n", "grant DESCRIBE"] {
+    for part in [&format!("pod-a:{port} took over last"), "none is alive", " ago\n", "grant DESCRIBE"] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
