@@ -86,6 +86,10 @@ def check_config(rendered):
             for source in volume.get("projected", {}).get("sources", []):
                 for item in source.get("secret", {}).get("items", []):
                     (mount / item["path"]).write_text("secret\n")
+        for table in tables(config(rendered)["config.toml"]):
+            file = table.get("topology", {}).get("file")
+            if file and not (mount / file).exists():  # it comes from a ConfigMap that is not the chart's
+                (mount / file).write_text("Sub-topology: 0\n Source: S (topics: [orders])\n  --> none\n")
         succeed(PROGRAM, "config", "check", "--config", mount / "config.toml", cwd=mount)
 
 

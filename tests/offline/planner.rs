@@ -41,6 +41,15 @@ fn present() -> CountsByName {
     counts(&[("orders", 3), ("shop-by-customer-repartition", 3), ("shop-totals-changelog", 3), ("late-eu", 2)])
 }
 
+/// Before the first start of an application, or under a wrong name, they are known from the text.
+#[test]
+fn internal_topics_are_named_whether_they_exist_or_not() {
+    let expected = ["shop-by-customer-repartition", "shop-totals-changelog"].map(str::to_owned).into();
+    for partitions in [counts(&[("orders", 3)]), present()] {
+        assert_eq!(planner(json!({})).internal_topics(&partitions), expected, "{partitions:?}");
+    }
+}
+
 #[test]
 fn watches_inputs_internal_topics_and_patterns() {
     let watched = planner(json!({})).watched();
