@@ -484,13 +484,13 @@ impl Report for Reporter {
 
     fn leading(&mut self) {
         if !std::mem::replace(&mut self.status.leader, true) {
-            info!(application_id = self.app(), "this sidecar leads");
+            let text = format!("this sidecar leads ({})", self.member);
+            info!(application_id = self.app(), "{text}");
             self.metrics.count_transition(Transition::Leading);
             self.metrics.set_state(StateName::Starting);
             let details = NOTHING_OBSERVED.to_owned();
             self.status.state = StateStatus { name: StateName::Starting, since: Time(SystemTime::now()), details };
             self.reaction = Reaction::default();
-            let text = format!("{} leads", self.member);
             self.remember("leading", text);
         }
         self.metrics.set_leader(true);

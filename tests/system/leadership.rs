@@ -99,7 +99,7 @@ fn what_is_remembered_is_read_from_outside() {
     let text = String::from_utf8(command(&config, &["history"]).stdout).unwrap();
     for part in [
         &format!("pod-a:{port} took over last"),
-        &format!("pod-a:{port} leads"),
+        &format!("this sidecar leads (pod-a:{port})"),
         "expanded after",
         "2 records that this program cannot read",
         "topic-grew",
