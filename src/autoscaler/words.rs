@@ -46,6 +46,14 @@ pub fn news(news: &News) -> String {
     }
 }
 
+/// Nothing on the cluster belongs to the application.
+pub fn absent(application_id: &str, example: &str) -> String {
+    format!(
+        "none of the internal topics of {application_id} exists, such as {example}, and no group {application_id} with members is \
+         seen: is application.id right, or has the application not started yet?"
+    )
+}
+
 /// These topics would grow away from the state of their keys.
 pub fn keys_will_move(topics: &[String]) -> String {
     format!(

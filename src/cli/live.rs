@@ -138,17 +138,12 @@ impl Application {
     /// A warning if nothing on the cluster belongs to the application: neither an internal topic nor a member of its group.
     pub fn absence(&mut self) -> Option<Warning> {
         let Snapshot { partitions, application_id, .. } = &self.snapshot;
-        let internal = self.planner.internal_topics(partitions);
-        let example = internal.first().filter(|_| !internal.iter().any(|topic| partitions.contains_key(topic)))?;
+        let example = self.planner.lacks_internal_topics(partitions)?;
         let group = self.client.describe_group(application_id, TIMEOUT).ok()?;
         if group.is_some_and(|group| !group.members.is_empty()) {
             return None;
         }
-        let message = format!(
-            "none of the internal topics of {application_id} exists, such as {example}, and no group {application_id} with members is \
-             seen: is application.id right, or has the application not started yet?"
-        );
-        Some(Warning { code: "NO_INTERNAL_TOPICS".to_owned(), message })
+        Some(Warning { code: "NO_INTERNAL_TOPICS".to_owned(), message: words::absent(application_id, &example) })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Turns what a loop does into log lines, metrics and status, in one place each.
 
+mod fill;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -13,13 +15,13 @@ use crate::autoscaler::driver::{Ended, Report};
 use crate::autoscaler::machine::Machine;
 use crate::autoscaler::state::{Event, State};
 use crate::autoscaler::status::{
-    ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, NOTHING_OBSERVED, StateName, StateStatus, Time, TopicCounts,
+    ApplicationStatus, AssignorError, ExpansionStatus, HistoryEntry, NOTHING_OBSERVED, StateName, StateStatus, Time,
 };
 use crate::autoscaler::words;
 use crate::coordinator::{Failure, Memory, view};
 use crate::kafka::group_bytes::Tasks;
 use crate::kafka::port::{Group, KafkaError, Observation, Reply, TopicState};
-use crate::plan::{Decision, Planner, Question, Verdict, Warning};
+use crate::plan::{Decision, Planner, Question, Warning};
 
 /// Events that the status keeps.
 const HISTORY: usize = 50;
@@ -45,6 +47,10 @@ pub struct Reporter {
     /// The latest failure of a call, so that a lasting one is logged once.
     failing: Option<KafkaError>,
     group_failing: bool,
+    /// The application has no member in its group.
+    group_empty: bool,
+    /// That nothing of the application is there was said.
+    said_absent: bool,
     /// The feature flag is another than the leader's.
     flag_differs: bool,
     /// The latest decision that was counted.
@@ -99,6 +105,8 @@ impl Reporter {
             changed: false,
             failing: None,
             group_failing: false,
+            group_empty: false,
+            said_absent: false,
             flag_differs: false,
             planned: None,
             group_says: None,
@@ -278,51 +286,10 @@ impl Reporter {
         info!(application_id = self.app(), reaction_ms = words::millis(took), "{text}");
         self.remember("expanded", text);
     }
-
-    fn fill(&mut self, machine: &Machine) {
-        let decision = machine.decision();
-        let status = &mut self.status;
-        status.baseline = machine.baseline().clone();
-        status.partitions = topic_counts(machine, decision);
-        status.plan = decision.cloned();
-        status.failures = machine.failures();
-        status.enabled = machine.enabled();
-        if decision.is_some() {
-            status.assignor_error = machine.assignor_error().into();
-        }
-        status.topic_errors = machine.counts().failed().clone();
-        match machine.state() {
-            State::Expanding(expansion) => status.topic_errors.extend(expansion.errors.clone()),
-            State::Failed { decision, errors } => {
-                status.topic_errors.extend(errors.clone());
-                status.plan = Some(decision.clone());
-            }
-            _ => {}
-        }
-        status.state.details = words::state(machine.state(), machine);
-        if let (StateName::Settling, Some(says)) = (status.state.name, &self.group_says) {
-            status.state.details = format!("{}; {says}", status.state.details);
-        }
-        status.warnings.clone_from(&self.config_warnings);
-        status.warnings.extend(self.ailments.iter().cloned());
-        status.warnings.extend(decision.iter().flat_map(|decision| decision.warnings.iter().cloned()));
-    }
 }
 
 /// Code of the warnings about leader election.
 const COORDINATION: &str = "COORDINATION";
-
-/// Every watched topic that exists, with the count it should have as far as the decision tells.
-fn topic_counts(machine: &Machine, decision: Option<&Decision>) -> BTreeMap<String, TopicCounts> {
-    let counts = machine.counts().partitions();
-    let expected = |topic: &String, count: u32| {
-        let decision = decision?;
-        let change = decision.changes.iter().find(|change| change.topic == *topic).map(|change| change.to);
-        let conflict = decision.conflicts.get(topic).map(|conflict| conflict.expected);
-        change.or(conflict).or((matches!(decision.decision, Verdict::None | Verdict::Expand)).then_some(count))
-    };
-    counts.iter().map(|(topic, n)| (topic.clone(), TopicCounts { count: Some(*n), expected: expected(topic, *n) })).collect()
-}
 
 fn news_name(news: &News) -> &'static str {
     match news {
@@ -446,6 +413,7 @@ impl Report for Reporter {
             }
             Ok(group) => {
                 self.group_failing = false;
+                self.group_empty = group.is_none_or(|group| group.members.is_empty());
                 self.metrics.group_observed(SystemTime::now());
                 words::group(group, tasks, &self.status.partitions)
             }

@@ -170,19 +170,17 @@ impl Planner {
         Watched { names: watched, patterns: self.patterns.clone() }
     }
 
-    /// Full names of the internal topics of the topology, whether they exist or not: repartition topics, and changelogs of all stores
-    /// that are not known to have none.
-    pub fn internal_topics(&self, partitions: &CountsByName) -> BTreeSet<String> {
+    /// An internal topic of the topology, by full name, if it has some and none of them exists: repartition topics, and changelogs of
+    /// all stores that are not known to have none.
+    pub fn lacks_internal_topics(&self, partitions: &CountsByName) -> Option<String> {
         let empty = CountsByName::new();
         let counts = Counts { baseline: &empty, partitions };
-        let models = self.variants(&counts).into_iter().take(1);
-        let models = models.map(|topology| Model::compile(&self.prefix, &topology, counts.topics().into_iter()));
-        models
-            .flat_map(|model| {
-                let repartition = model.topics.into_iter().filter(|topic| topic.repartition).map(|topic| topic.name);
-                repartition.chain(model.changelogs.into_iter().map(|log| log.name))
-            })
-            .collect()
+        let topology = self.variants(&counts).into_iter().next()?;
+        let model = Model::compile(&self.prefix, &topology, counts.topics().into_iter());
+        let repartition = model.topics.into_iter().filter(|topic| topic.repartition).map(|topic| topic.name);
+        let internal: BTreeSet<String> = repartition.chain(model.changelogs.into_iter().map(|log| log.name)).collect();
+        let example = internal.first()?.clone();
+        (!internal.iter().any(|topic| partitions.contains_key(topic))).then_some(example)
     }
 
     /// True for a topic that does not exist as far as the other topics show, so that its count need not be known: a name of a

@@ -307,6 +307,20 @@ fn a_shorter_poll_interval_counts_at_once() {
     stage.wait_internal(&[("k-repartition", 6), ("st-changelog", 6)]);
 }
 
+/// A name that is mistyped looks like an application without topics, for which everything fits.
+#[test]
+fn an_application_of_which_nothing_exists_is_told() {
+    let stage = Stage::shared("nowhere");
+    stage.create(&[("orders", 3)]);
+    let running = sidecar(&stage, &[]).start();
+    let told = |application: &Value| application["warnings"].to_string().contains("NO_INTERNAL_TOPICS");
+    wait_application(&running, "the warning", told);
+    running.wait_log("is application.id right, or has the application not started yet?");
+    let internal = ["k-repartition", "st-changelog"].map(|name| stage.internal(name));
+    stage.cluster.admin().create(&[(&internal[0], 3), (&internal[1], 3)]);
+    wait_application(&running, "no warning", |application| !told(application));
+}
+
 #[test]
 fn a_sidecar_without_election_refuses_company() {
     let stage = stage("company");
