@@ -127,6 +127,8 @@ fn broken_configurations_say_what_is_wrong() {
         ("syntax", "shop.toml", minimal("log.level = info\n[kafka").into()),
         ("missing-application-id", "shop.toml", "bootstrap.servers = 'localhost:9092'\n".into()),
         ("empty-application-id", "shop.properties", "application.id=\nbootstrap.servers=a:1\n".into()),
+        ("long-application-id", "shop.properties", format!("application.id={}\nbootstrap.servers=a:1\n", "a".repeat(229)).into()),
+        ("illegal-application-id", "shop.properties", "application.id=my shop\nbootstrap.servers=a:1\n".into()),
         ("garbage-toml", "shop.toml", vec![0x7f, b'E', b'L', b'F', 0, 0xff]),
         ("garbage-properties", "shop.properties", vec![0x7f, b'E', b'L', b'F', 0, 0xff]),
         ("duplicate-toml", "shop.toml", minimal("log.level = 'info'\nlog.level = 'warn'").into()),
