@@ -16,5 +16,6 @@ pub mod job;
 pub mod kafka;
 mod pause_point;
 pub mod plan;
+mod regular;
 pub mod topology;
 pub mod topology_source;

@@ -57,6 +57,10 @@ fn sources(directory: &TempDir, names: &[&str], set: &[&str]) -> Sources {
     }
 }
 
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
 const MINIMAL: &str = "application.id = 'shop'\nbootstrap.servers = 'localhost:9092'\ntopology.file = 'shop.txt'\n";
 
 /// A contract case, by its id.
@@ -171,10 +175,12 @@ application.id = 'shop'
 fn broken_arguments_say_what_is_wrong() {
     let directory = directory("shop.toml", MINIMAL);
     std::fs::create_dir(directory.path().join("folder.toml")).unwrap();
+    pipe(&directory.path().join("pipe.toml"));
     type Row<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
     let table: &[Row<'_>] = &[
         ("missing-file", &["--config", "nowhere.toml"], &[]),
         ("directory", &["--config", "folder.toml"], &[]),
+        ("pipe", &["--config", "pipe.toml"], &[]),
         ("set-without-value", &["--config", "shop.toml", "--set", "kafka.sasl.password:hunter2"], &[]),
         ("set-unknown", &["--config", "shop.toml", "--set", "topology.pined=none"], &[]),
         ("bad-environment", &["--config", "shop.toml"], &[("PARTITION_AUTOSCALING_ENABLED", "maybe")]),
