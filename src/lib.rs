@@ -16,6 +16,7 @@ pub mod job;
 pub mod kafka;
 mod pause_point;
 pub mod plan;
+mod regular;
 mod table;
 pub mod topology;
 pub mod topology_source;

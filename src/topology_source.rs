@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 
+use crate::regular;
+
 /// Largest text that is read, in bytes. Applications with hundreds of nodes print well under 1 MiB.
 pub const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -37,10 +39,20 @@ pub enum SourceError {
 
 /// The text of a file, or of standard input for `-`.
 pub fn read(path: &Path) -> Result<String, SourceError> {
+    text_of(path, if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) })
+}
+
+/// The text of a file that is read again when it changes, so it has to be a regular one.
+pub fn read_regular(path: &Path) -> Result<String, SourceError> {
+    text_of(path, regular::open(path).and_then(limited))
+}
+
+fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<String, SourceError> {
     let name = name(path);
-    let bytes = if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-    let bytes = bytes.map_err(|error| SourceError::Unreadable { name: name.clone(), error, tried: tried(path) })?;
-    text(name, bytes)
+    match bytes {
+        Ok(bytes) => text(name, bytes),
+        Err(error) => Err(SourceError::Unreadable { name, error, tried: tried(path) }),
+    }
 }
 
 /// Where a relative path leads, to follow the words "correct its path".

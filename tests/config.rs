@@ -61,6 +61,10 @@ fn sources(directory: &TempDir, names: &[&str], set: &[&str]) -> Sources {
     }
 }
 
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
 const MINIMAL: &str = "application.id = 'shop'\nbootstrap.servers = 'localhost:9092'\ntopology.file = 'shop.txt'\n";
 
 /// A contract case, by its id.
@@ -132,6 +136,8 @@ fn broken_configurations_say_what_is_wrong() {
         ("syntax", "shop.toml", minimal("log.level = info\n[kafka").into()),
         ("missing-application-id", "shop.toml", "bootstrap.servers = 'localhost:9092'\n".into()),
         ("empty-application-id", "shop.properties", "application.id=\nbootstrap.servers=a:1\n".into()),
+        ("long-application-id", "shop.properties", format!("application.id={}\nbootstrap.servers=a:1\n", "a".repeat(229)).into()),
+        ("illegal-application-id", "shop.properties", "application.id=my shop\nbootstrap.servers=a:1\n".into()),
         ("garbage-toml", "shop.toml", vec![0x7f, b'E', b'L', b'F', 0, 0xff]),
         ("garbage-properties", "shop.properties", vec![0x7f, b'E', b'L', b'F', 0, 0xff]),
         ("duplicate-toml", "shop.toml", minimal("log.level = 'info'\nlog.level = 'warn'").into()),
@@ -174,10 +180,12 @@ application.id = 'shop'
 fn broken_arguments_say_what_is_wrong() {
     let directory = directory("shop.toml", MINIMAL);
     std::fs::create_dir(directory.path().join("folder.toml")).unwrap();
+    pipe(&directory.path().join("pipe.toml"));
     type Row<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
     let table: &[Row<'_>] = &[
         ("missing-file", &["--config", "nowhere.toml"], &[]),
         ("directory", &["--config", "folder.toml"], &[]),
+        ("pipe", &["--config", "pipe.toml"], &[]),
         ("set-without-value", &["--config", "shop.toml", "--set", "kafka.sasl.password:hunter2"], &[]),
         ("set-unknown", &["--config", "shop.toml", "--set", "topology.pined=none"], &[]),
         ("bad-environment", &["--config", "shop.toml"], &[("PARTITION_AUTOSCALING_ENABLED", "maybe")]),

@@ -52,7 +52,7 @@ impl Origin {
     pub fn planner(&self, settings: &Settings) -> Result<(Planner, Snapshot), Failure> {
         let (name, describe) = match self {
             Self::Stated => ("[topology]".to_owned(), None),
-            Self::File(path) => (topology_source::name(path), Some(topology_source::read(path)?)),
+            Self::File(path) => (topology_source::name(path), Some(topology_source::read_regular(path)?)),
             Self::Url(url) => (topology_source::without_credentials(url), Some(topology_source::fetch(url)?)),
         };
         if let Some(text) = &describe {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::{Origin, Problem};
 use super::keys;
-use super::kinds::Parsed;
+use super::kinds::{LONGEST_NAME, Parsed};
 use super::layers::{Effective, Values};
 use super::raw;
 use super::redact::{self, KafkaProperties, Secret, Url};
@@ -14,6 +14,9 @@ use super::settings::{
     LeaderElection, LogFormat, LogLevel, OnError, Partial, Settings, StaticCheck, TopologySettings, TopologySource,
 };
 use crate::topology::{Pinned, Stated, Subtopology, Topology};
+
+/// What the name of the coordinator topic has behind the `application.id`.
+const COORDINATOR: &str = "-partition-autoscaler";
 
 /// The settings of one application; `None` only when a value is missing or was refused.
 pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings> {
@@ -24,6 +27,7 @@ pub fn settings(values: &Values, problems: &mut Vec<Problem>) -> Option<Settings
     let application_id = required(values, "application.id", problems);
     let partial = partial?;
     check_source(values, &partial.topology, problems);
+    check_id(values, problems);
     Some(Settings {
         bootstrap_servers: bootstrap_servers?,
         application_id: application_id?,
@@ -215,6 +219,21 @@ fn check_source(values: &Values, topology: &TopologySettings, problems: &mut Vec
     }
 }
 
+/// Whether there is room for the name of the coordinator topic.
+fn check_id(values: &Values, problems: &mut Vec<Problem>) {
+    let longest = LONGEST_NAME - COORDINATOR.len();
+    let id: Option<String> = get(values, "application.id");
+    let length = id.map_or(0, |id| id.len());
+    if length > longest && get(values, "leader.election") != Some(LeaderElection::None) {
+        let origin = values.get("application.id").map(|effective| effective.origin.clone());
+        let message = format!(
+            "has {length} characters, expected at most {longest}, since the name of the topic <application.id>{COORDINATOR} may \
+             have {LONGEST_NAME}; an application with a single sidecar can do without that topic: leader.election=none"
+        );
+        problems.push(Problem::of_key(origin, "application.id", message));
+    }
+}
+
 /// One line end is the editor's, not the secret's.
 fn without_line_end(content: &str) -> &str {
     content.strip_suffix('\n').map_or(content, |content| content.strip_suffix('\r').unwrap_or(content))
@@ -310,6 +329,17 @@ mod tests {
     fn a_topology_that_changes_is_not_read_from_standard_input() {
         let errors = loaded(&["topology.file=-"]).unwrap_err();
         assert!(errors.starts_with("--set: topology.file: `-` is standard input"), "{errors}");
+    }
+
+    #[test]
+    fn an_id_leaves_room_for_the_name_of_the_coordinator_topic() {
+        for (length, election, accepted) in
+            [(228, "kafka", true), (229, "kafka", false), (249, "none", true), (250, "none", false)]
+        {
+            let id = format!("application.id={}", "a".repeat(length));
+            let loaded = loaded(&[&id, &format!("leader.election={election}")]);
+            assert_eq!(loaded.is_ok(), accepted, "{length} {election}: {loaded:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::topology::{Pinned, Subtopology};
 pub const NONE: &str = "none";
 
 /// The longest name Kafka takes for a topic.
-const LONGEST_NAME: usize = 249;
+pub(super) const LONGEST_NAME: usize = 249;
 
 /// What values a key takes.
 #[derive(Clone, Copy, Debug)]

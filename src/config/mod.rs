@@ -22,6 +22,7 @@ mod show;
 
 pub use docs::help_text;
 pub use error::{ConfigErrors, Origin, Problem};
+pub use raw::fingerprint;
 pub use redact::{KafkaProperties, Secret, Url};
 pub use settings::{Partial, Settings};
 pub use show::{Shown, json, show};

@@ -2,20 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, FromRequest as _, Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tracing::warn;
 
+use super::serve::PATIENCE;
 use super::shared::Shared;
 use crate::config::Secret;
+
+/// Between two lines that say who is refused.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// Settings that somebody wants changed.
 pub struct Change {
@@ -32,6 +39,31 @@ pub struct Change {
 pub(super) struct Remote {
     pub(super) token: Secret,
     pub(super) changes: UnboundedSender<Change>,
+    pub(super) refusals: Arc<Mutex<Refusals>>,
+}
+
+/// Requests without the token. Only some are logged, since anybody may send any number.
+#[derive(Default)]
+pub(super) struct Refusals {
+    said: Option<Instant>,
+    left_out: u64,
+}
+
+impl Refusals {
+    /// Counts one more. How many were left out since the last line, if it is time for the next.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        if self.said.is_some_and(|said| now.duration_since(said) < QUIET) {
+            self.left_out += 1;
+            return None;
+        }
+        self.said = Some(now);
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// What a line adds about those before it.
+fn since_then(left_out: u64) -> String {
+    if left_out == 0 { String::new() } else { format!("; {left_out} more were refused since the last line like this") }
 }
 
 /// `GET /v1/config`
@@ -47,14 +79,24 @@ pub(super) async fn change(
     State(shared): State<Shared>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Response {
+    let body = match timeout(PATIENCE, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(rejection)) => return rejection.into_response(),
+        Err(_) => {
+            let message = format!("the body of the request did not arrive within {} s", PATIENCE.as_secs());
+            return refusal(StatusCode::REQUEST_TIMEOUT, &message);
+        }
+    };
     let Some(remote) = shared.remote() else {
         let message = "nothing can be changed by a request, because http.token.file is not set; set it, or change the file";
         return refusal(StatusCode::FORBIDDEN, message);
     };
     if !bearer(&headers).is_some_and(|token| remote.token.is(token)) {
-        warn!(%from, "PUT /v1/config from {from} is refused: it does not bear the token");
+        if let Some(left_out) = remote.refusals.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now()) {
+            warn!(%from, left_out, "PUT /v1/config from {from} is refused: it does not bear the token{}", since_then(left_out));
+        }
         let refusal = refusal(StatusCode::UNAUTHORIZED, "expected the content of http.token.file as Authorization: Bearer");
         return ([(WWW_AUTHENTICATE, "Bearer")], refusal).into_response();
     }
@@ -101,6 +143,15 @@ mod tests {
         }
         let mut answer = request.send(body).unwrap();
         (answer.status().as_u16(), answer.body_mut().read_json().unwrap())
+    }
+
+    #[test]
+    fn a_flood_of_refusals_is_told_once_in_a_while() {
+        let mut refusals = Refusals::default();
+        let start = Instant::now();
+        let told = [0, 1, 9, 10, 11, 21].map(|s| refusals.count(start + Duration::from_secs(s)));
+        assert_eq!(told, [Some(0), None, None, Some(2), None, Some(1)]);
+        assert_eq!([0, 2].map(since_then), ["", "; 2 more were refused since the last line like this"]);
     }
 
     #[test]

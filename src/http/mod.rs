@@ -5,6 +5,7 @@ mod labels;
 mod metrics;
 mod process;
 mod report;
+mod serve;
 mod server;
 mod shared;
 

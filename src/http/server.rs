@@ -3,9 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -16,12 +15,13 @@ use tokio::sync::oneshot;
 use tracing::error;
 
 use super::config;
+use super::serve;
 use super::shared::Shared;
 use crate::autoscaler::status::{ApplicationStatus, AssignorErrorStatus, StateName};
 use crate::plan::Decision;
 
-/// How long open requests may take once the server is to end.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// The largest body of a request, in bytes; far above the few settings that a request may change.
+const LARGEST_BODY: usize = 64 << 10;
 
 const INDEX: &str = "partition-autoscaler\n\n\
     /metrics    metrics in the text format of Prometheus\n\
@@ -102,26 +102,7 @@ async fn serve(listener: TcpListener, shared: Shared, stopped: oneshot::Receiver
         Ok(listener) => listener,
         Err(error) => return error!(%error, "the HTTP server cannot use its socket"),
     };
-    let (farewell, leaving) = oneshot::channel();
-    let stopping = async {
-        // The sender is never used: that it is gone is the signal.
-        let _ = stopped.await;
-        drop(farewell);
-    };
-    let routes = routes(shared).into_make_service_with_connect_info::<SocketAddr>();
-    let served = async { axum::serve(listener, routes).with_graceful_shutdown(stopping).await };
-    let too_long = async {
-        let _: Result<(), _> = leaving.await;
-        tokio::time::sleep(FAREWELL).await;
-    };
-    tokio::select! {
-        served = served => {
-            if let Err(error) = served {
-                error!(%error, "the HTTP server ended");
-            }
-        }
-        () = too_long => {}
-    }
+    serve::serve(listener, routes(shared), stopped).await;
 }
 
 fn routes(shared: Shared) -> Router {
@@ -133,6 +114,7 @@ fn routes(shared: Shared) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/plan", get(plan))
         .route("/v1/config", get(config::show).put(config::change))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(shared)
 }
 

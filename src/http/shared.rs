@@ -54,7 +54,7 @@ impl Shared {
     /// From now on those who bear the token may change settings; each change comes out here.
     pub fn accept(&self, token: Secret) -> UnboundedReceiver<Change> {
         let (changes, out) = unbounded_channel();
-        self.state().remote = Some(Remote { token, changes });
+        self.state().remote = Some(Remote { token, changes, refusals: Arc::default() });
         out
     }
 

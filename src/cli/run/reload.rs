@@ -1,6 +1,7 @@
 //! Settings that change while `run` runs: by a changed file, by SIGHUP, or by a request.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use crate::config::settings::StaticCheck;
 use crate::config::{self, ConfigErrors, Settings, Shown, Sources};
 use crate::http::{Change, Shared};
 
-/// How often the files are looked at. Content is compared, since a mounted ConfigMap changes behind symbolic links.
+/// How often the files are looked at. Their content is compared, since a mounted ConfigMap changes behind symbolic links.
 const PACE: Duration = Duration::from_secs(1);
 
 /// The sources of the configuration, and what they said last.
@@ -25,7 +26,8 @@ pub struct Reload {
     log: Level,
     shared: Shared,
     ticks: Interval,
-    seen: Vec<Option<Vec<u8>>>,
+    /// A fingerprint of each file; `None` where it could not be read.
+    seen: Vec<Option<u64>>,
 }
 
 impl Reload {
@@ -33,7 +35,7 @@ impl Reload {
     pub fn new(sources: Sources, started: Vec<Settings>, log: Level, shared: Shared) -> Self {
         let mut ticks = interval(PACE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let seen = contents(&sources.files);
+        let seen = look(&sources.files, &[]);
         let this = Self { sources, started, log, shared, ticks, seen };
         this.publish(&this.started);
         this
@@ -44,7 +46,7 @@ impl Reload {
         loop {
             tokio::select! {
                 _ = self.ticks.tick() => {
-                    let now = contents(&self.sources.files);
+                    let now = look(&self.sources.files, &self.seen);
                     if now != self.seen {
                         self.seen = now;
                         return;
@@ -174,7 +176,54 @@ fn differences(before: &[Vec<Shown>], now: &[Vec<Shown>]) -> BTreeSet<String> {
     changed.map(|(key, old, new)| format!("{key}: {} -> {}", words(old), words(new))).collect()
 }
 
-/// Content of each file; `None` where it cannot be read.
-fn contents(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
-    files.iter().map(|file| std::fs::read(file).ok()).collect()
+/// The fingerprints of the files now.
+fn look(files: &[PathBuf], before: &[Option<u64>]) -> Vec<Option<u64>> {
+    let before = before.iter().copied().chain(std::iter::repeat(None));
+    files.iter().zip(before).map(|(file, before)| seen(config::fingerprint(file), before)).collect()
+}
+
+/// A process that is out of descriptors knows nothing new.
+fn seen(read: io::Result<u64>, before: Option<u64>) -> Option<u64> {
+    match read {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => before,
+        read => read.ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_changed_with_its_content_or_when_it_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = [directory.path().join("shop.toml")];
+        let mut before = look(&files, &[]);
+        assert_eq!(before, [None]);
+        for content in ["a", "ab", "b"] {
+            std::fs::write(&files[0], content).unwrap();
+            let now = look(&files, &before);
+            assert_ne!(now, before, "{content}");
+            assert_eq!(look(&files, &now), now, "{content}");
+            before = now;
+        }
+        std::fs::remove_file(&files[0]).unwrap();
+        assert_eq!(look(&files, &before), [None]);
+    }
+
+    #[test]
+    fn what_is_neither_small_nor_regular_is_not_kept_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = ["zero.toml", "large.toml"].map(|name| directory.path().join(name));
+        std::os::unix::fs::symlink("/dev/zero", &files[0]).unwrap();
+        std::fs::File::create(&files[1]).unwrap().set_len(1 << 40).unwrap();
+        assert!(matches!(look(&files, &[])[..], [None, Some(_)]));
+    }
+
+    #[test]
+    fn a_lack_of_descriptors_is_no_change() {
+        for (code, expected) in [(libc::EMFILE, Some(1)), (libc::ENFILE, Some(1)), (libc::ENOENT, None), (libc::EACCES, None)] {
+            assert_eq!(seen(Err(io::Error::from_raw_os_error(code)), Some(1)), expected, "{code}");
+        }
+    }
 }

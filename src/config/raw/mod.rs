@@ -1,9 +1,12 @@
 //! What a user wrote, before anybody knows whether it makes sense.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::error::{Origin, Problem};
+use crate::regular;
 use crate::topology::Subtopology;
 
 pub mod env;
@@ -110,16 +113,13 @@ impl File {
 
 /// The text of a file, or one sentence on why it cannot be had.
 pub fn read_text(path: &Path) -> Result<String, String> {
-    use std::io::Read as _;
-
     let cannot = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "does not exist, expected a file".to_owned(),
         std::io::ErrorKind::PermissionDenied => "may not be read by this user, expected a readable file".to_owned(),
         std::io::ErrorKind::IsADirectory => "is a directory, expected a file".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)).map_err(cannot)?;
+    let bytes = read(path).map_err(cannot)?;
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(format!("is larger than {LARGEST_FILE} bytes, expected a configuration"));
     }
@@ -128,6 +128,20 @@ pub fn read_text(path: &Path) -> Result<String, String> {
         Ok(text) if !text.contains('\0') => Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)),
         _ => Err("is not text, expected UTF-8".to_owned()),
     }
+}
+
+/// What stands for the content of a file when it is only compared.
+pub fn fingerprint(path: &Path) -> io::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    read(path)?.hash(&mut hasher);
+    Ok(hasher.finish())
+}
+
+/// A byte more than is allowed shows that there is more.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The problem with a key that is not known.

@@ -18,6 +18,9 @@ use crate::wait::{self, PATIENCE};
 const LISTENING: &str = "listening on http://";
 const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Connections are not used again after this; the sidecar closes them after 10 s, paused or not.
+const MAX_IDLE: Duration = Duration::from_secs(5);
+
 /// How a sidecar is to be started; see [`Sidecar::builder`].
 #[derive(Debug, Clone)]
 pub struct Builder {
@@ -85,6 +88,7 @@ impl Builder {
         let process = Process::start("the sidecar", command);
         let output = Output::of(&mut process.child());
         let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(HTTP_TIMEOUT));
+        let config = config.max_idle_age(MAX_IDLE);
         Sidecar { process, output, configs, agent: config.build().into(), dir }
     }
 }

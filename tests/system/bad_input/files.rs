@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 
 use super::{ALL, Desk, TOPOLOGY};
@@ -27,6 +28,15 @@ fn a_broken_text() {
 fn a_text_that_is_not_there() {
     let mut desk = Desk::new().with_config(NOWHERE, "topology.file = \"gone.txt\"");
     desk.run_each(ALL).run("topology --describe gone.txt").check("describe_text_missing");
+}
+
+/// A pipe would be waited for, and be empty when it is read again.
+#[test]
+fn a_text_in_a_pipe() {
+    let mut desk = Desk::new().with_config(NOWHERE, "topology.file = \"pipe.txt\"");
+    let made = Command::new("mkfifo").arg(desk.path().join("pipe.txt")).status().unwrap();
+    assert!(made.success());
+    desk.run_each(ALL).check("describe_text_pipe");
 }
 
 #[test]
