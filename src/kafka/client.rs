@@ -46,6 +46,8 @@ pub struct Client {
     config: ClientConfig,
     bootstrap: String,
     heard: Heard,
+    /// A broker has answered through this handle.
+    answered: bool,
 }
 
 impl Client {
@@ -56,7 +58,7 @@ impl Client {
         let mut config = client_config(bootstrap, settings, client_id)?;
         config.set("log.queue", "true");
         let handle = Handle::new(&config).map_err(|fault| settings_refused(&fault))?;
-        Ok(Self { handle, config, bootstrap: bootstrap.to_owned(), heard: Heard::default() })
+        Ok(Self { handle, config, bootstrap: bootstrap.to_owned(), heard: Heard::default(), answered: false })
     }
 
     /// Creates a topic with as many replicas as the brokers give by default.
@@ -67,7 +69,7 @@ impl Client {
         settings: &[(&str, &str)],
         timeout: Duration,
     ) -> Result<Result<(), TopicError>, KafkaError> {
-        let outcome = self.handle.create_topic(topic, partitions, settings, timeout);
+        let outcome = self.ready().create_topic(topic, partitions, settings, timeout);
         let answer = self.settle(&format!("creating the topic {topic} (the outcome is not known)"), timeout, outcome)?;
         Ok(answer.map_err(|fault| topic_error(&fault)))
     }
@@ -79,23 +81,42 @@ impl Client {
         key: &str,
         timeout: Duration,
     ) -> Result<Result<Option<String>, TopicError>, KafkaError> {
-        let outcome = self.handle.topic_setting(topic, key, timeout);
+        let outcome = self.ready().topic_setting(topic, key, timeout);
         let answer = self.settle(&format!("reading the settings of the topic {topic}"), timeout, outcome)?;
         Ok(answer.map_err(|fault| topic_error(&fault)))
+    }
+
+    /// The handle for the next call.
+    fn ready(&mut self) -> &mut Handle {
+        self.listen();
+        &mut self.handle
+    }
+
+    /// Takes in what the connections told, and starts over if they are all gone: as long as nothing listens where the brokers were, a
+    /// request that waits for one, even if it was given up, makes librdkafka connect without a pause, whatever
+    /// `reconnect.backoff.ms` says. Without a broker that it knows it does not.
+    fn listen(&mut self) {
+        let troubles = self.handle.take_troubles();
+        let down = troubles.iter().any(|trouble| trouble.code == local::ALL_BROKERS_DOWN);
+        self.heard.note(troubles);
+        if down && self.answered {
+            self.renew("the connections to all brokers are gone");
+        }
     }
 
     /// Starts over with new connections. A broker that has just come back may answer that the cluster has no broker at all;
     /// librdkafka then forgets the one it knows, and may wait forever for another.
     fn renew(&mut self, why: &str) {
         match Handle::new(&self.config) {
-            Ok(handle) => self.handle = handle,
+            Ok(handle) => (self.handle, self.answered) = (handle, false),
             Err(fault) => warn!(reason = fault.reason, "no new connection, although {why}"),
         }
     }
 
     /// Turns the outcome of a call into what the port promises, with the reasons that the connections gave meanwhile.
     fn settle<T>(&mut self, doing: &str, timeout: Duration, outcome: Result<T, Fault>) -> Result<T, KafkaError> {
-        self.heard.note(self.handle.take_troubles());
+        self.answered |= outcome.is_ok();
+        self.listen();
         match outcome {
             Ok(answer) => {
                 self.heard.clear();
@@ -115,7 +136,7 @@ impl Client {
 
 impl Cluster for Client {
     fn cluster_id(&mut self, timeout: Duration) -> Result<String, KafkaError> {
-        let outcome = self.handle.cluster_id(timeout).and_then(|id| {
+        let outcome = self.ready().cluster_id(timeout).and_then(|id| {
             id.ok_or_else(|| Fault { code: local::UNSUPPORTED_FEATURE, reason: "the cluster has no id".to_owned() })
         });
         self.settle("asking for the cluster id", timeout, outcome)
@@ -125,7 +146,7 @@ impl Cluster for Client {
         if names.is_empty() {
             return Ok(Observation::new());
         }
-        let outcome = self.handle.describe_topics(names, timeout);
+        let outcome = self.ready().describe_topics(names, timeout);
         let mut answers = self.settle("describing topics", timeout, outcome)?;
         if answers.values().flatten().any(|topic| topic.id == 0) {
             return Err(KafkaError::new(
@@ -150,7 +171,7 @@ impl Cluster for Client {
     }
 
     fn list_topics(&mut self, timeout: Duration) -> Result<Vec<String>, KafkaError> {
-        let outcome = self.handle.list_topics(timeout);
+        let outcome = self.ready().list_topics(timeout);
         self.settle("listing topics", timeout, outcome)
     }
 
@@ -158,7 +179,7 @@ impl Cluster for Client {
         if targets.is_empty() {
             return Ok(Reply { topics: BTreeMap::new(), throttle: Duration::ZERO });
         }
-        let outcome = self.handle.create_partitions(targets, timeout);
+        let outcome = self.ready().create_partitions(targets, timeout);
         let (mut answers, throttle) = self.settle("growing topics (the outcome is not known)", timeout, outcome)?;
         let mut result = |topic: &String| match answers.remove(topic) {
             Some(answer) => answer.map_err(|fault| topic_error(&fault)),
@@ -173,7 +194,7 @@ impl Cluster for Client {
     }
 
     fn describe_group(&mut self, group: &str, timeout: Duration) -> Result<Option<Group>, KafkaError> {
-        let outcome = self.handle.describe_group(group, timeout);
+        let outcome = self.ready().describe_group(group, timeout);
         let found = self.settle(&format!("describing the group {group}"), timeout, outcome)?;
         // Asked for by name, a group that does not exist is "Dead".
         Ok(found.filter(|group| group.state != "Dead"))
