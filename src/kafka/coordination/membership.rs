@@ -285,7 +285,6 @@ impl Member {
         let error = match code {
             29 => denied("READ", "topic", name),
             30 => denied("READ", "group", name),
-            3 => KafkaError::new(ErrorClass::Other, format!("the coordinator topic {name} does not exist (any more)")),
             26 => KafkaError::new(
                 ErrorClass::Config,
                 format!(
@@ -298,6 +297,11 @@ impl Member {
             // tells what a person has to know.
             local::TRANSPORT | local::ALL_BROKERS_DOWN | local::TIMED_OUT | local::RESOLVE => return,
             local::SSL | local::AUTHENTICATION => return,
+            // Whoever reads the topic knows better whether it is there, and makes it anew; nothing would tell here that it is back.
+            3 | local::UNKNOWN_TOPIC | local::UNKNOWN_PARTITION => {
+                debug!(code, "the group has no topic");
+                return;
+            }
             7 | 14..=16 | 22 | 25 | 27 => {
                 debug!(code, "the group is on the move");
                 return;
