@@ -1,6 +1,8 @@
 //! Turns what a loop does into log lines, metrics and status, in one place each.
 
 mod fill;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -470,6 +472,12 @@ impl Report for Reporter {
         if std::mem::replace(&mut self.status.leader, false) {
             info!(application_id = self.app(), "this sidecar does not lead any more");
             self.metrics.count_transition(Transition::Following);
+            // What it found out while it led may have changed since.
+            self.status.last_error = None;
+            self.status.last_expansion = None;
+            self.status.questions.clear();
+            self.failing = None;
+            self.group_says = None;
         }
         self.metrics.set_leader(false);
         self.unwritten.clear();
@@ -485,12 +493,6 @@ impl Report for Reporter {
         self.status.plan = None;
         self.status.partitions.clear();
         self.status.topic_errors.clear();
-        // What it found out while it led may have changed since.
-        self.status.last_error = None;
-        self.status.last_expansion = None;
-        self.status.questions.clear();
-        self.failing = None;
-        self.group_says = None;
         if let Some((error, message)) = view::assignor_error(memory) {
             if self.status.assignor_error.name != error {
                 match error {
