@@ -12,10 +12,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 
 use expect_test::expect_file;
+use kit::process;
 use partition_autoscaler::topology::describe::{Description, NodeKind, ParseError, parse};
 use partition_autoscaler::topology::{Overview, names, text_hints};
 use serde_json::{Value, json};
@@ -54,17 +55,9 @@ fn assert_answer(name: &str, mut got: Value, mut expected: Value) {
 }
 
 fn binary(args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"))
-        .args(args)
-        .envs([("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that fails before it reads closes the pipe.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"));
+    command.args(args).envs([("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")]);
+    process::feed(&mut command, input)
 }
 
 fn stdout(args: &[&str], input: &[u8]) -> String {

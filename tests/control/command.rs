@@ -1,25 +1,17 @@
 //! The `control` command: its contract, its errors, what people see.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use expect_test::expect_file;
+use kit::process;
 use serde_json::{Value, json};
 
 use super::{cases, from_hex};
 
 fn control(args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"))
-        .arg("control")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // `decode` closes the pipe without reading.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"));
+    command.arg("control").args(args);
+    process::feed(&mut command, input.as_bytes())
 }
 
 fn out(args: &[&str], input: &str) -> String {

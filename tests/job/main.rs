@@ -14,10 +14,10 @@ mod rules;
 mod vectors;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use kit::process;
 use serde_json::Value;
 
 fn read(path: &str) -> Value {
@@ -28,17 +28,9 @@ fn read(path: &str) -> Value {
 
 /// Runs `job ...` with a text on standard input.
 fn job(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"))
-        .arg("job")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Who refuses the options may end before it has read anything.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"));
+    command.arg("job").args(arguments);
+    process::feed(&mut command, input.as_bytes())
 }
 
 /// Exit code and answer, which is null with code 2.

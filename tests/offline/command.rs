@@ -1,8 +1,8 @@
 //! The `plan` command on saved snapshots: exit codes, what is printed where, and what-if.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use kit::process;
 use serde_json::{Value, json};
 
 fn grown() -> Value {
@@ -19,17 +19,9 @@ fn grown() -> Value {
 }
 
 fn plan(input: &str, options: &[&str]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"))
-        .args(["plan", "--snapshot", "-"])
-        .args(options)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Who refuses the options may end before it has read anything.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partition-autoscaler"));
+    command.args(["plan", "--snapshot", "-"]).args(options);
+    process::feed(&mut command, input.as_bytes())
 }
 
 fn out(output: &Output) -> String {

@@ -1,10 +1,10 @@
 //! Child processes that cannot outlive the test process, and the folders they work in.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
@@ -171,4 +171,16 @@ fn sweep(root: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Runs a command to its end with this on its standard input.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn feed(command: &mut Command, input: &[u8]) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap_or_else(|error| panic!("{piped:?}: {error}"));
+    // Who refuses the options may end before it has read anything.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    child.wait_with_output().expect("our own child")
 }
