@@ -592,3 +592,18 @@ fn a_leader_that_comes_while_the_group_settles_waits_for_it_too() {
         assert_eq!(machine.state(), &State::Steady);
     }
 }
+
+#[test]
+fn a_growth_before_the_first_look_is_told_once_all_counts_are_known() {
+    let stated: BTreeMap<String, u32> = [("orders".to_owned(), 3)].into();
+    let mut machine = Machine::new(rules(Duration::ZERO), planner(&["shop-k-repartition".to_owned()], &[]), stated);
+    let counts = [("orders".to_owned(), 6), ("shop-k-repartition".to_owned(), 3)].into();
+    let known = observation(&counts, 1);
+    let mut partial = known.clone();
+    partial.insert("shop-k-repartition".to_owned(), TopicState::Failed(error(29, "TOPIC_AUTHORIZATION_FAILED", "")));
+    for (second, seen) in (1..).zip([&partial, &partial, &partial, &known, &known]) {
+        machine.observed(Duration::from_secs(second), seen);
+    }
+    let events = machine.take_events();
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::News(news) if news.topic() == "orders")).count(), 1);
+}

@@ -227,9 +227,6 @@ impl Machine {
         let inputs = self.planner.inputs(&partitions);
         let mut inputs_changed = self.postponed.take().unwrap_or(false);
         let planned = self.planned_growth();
-        if self.decision.is_none() && self.state == State::Starting {
-            self.tell_growth_before(&inputs);
-        }
         let mut followed = Vec::new();
         for item in news {
             if matches!(item, News::Recreated { .. } | News::Gone { .. }) {
@@ -251,6 +248,9 @@ impl Machine {
             self.postponed = Some(inputs_changed); // an unknown count is neither zero nor missing
             self.give_up_when_due(now);
             return;
+        }
+        if self.decision.is_none() && self.state == State::Starting {
+            self.tell_growth_before(&inputs);
         }
         self.seen_live |= inputs_changed;
         self.decide(now, inputs_changed);
